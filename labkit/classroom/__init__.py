@@ -1,0 +1,1 @@
+"""What a class needs around the agent: a stepper, figures, exercises, and notebooks that stay true."""

@@ -1,0 +1,1 @@
+"""Models to talk to: a scripted one, any OpenAI-compatible server, and recorded replies played back."""

@@ -1,0 +1,143 @@
+"""Where files may be: one folder, and nothing outside it, by resolved path and never by how a path is spelt.
+
+Read `Workspace.locate` first: from a path that a model wrote to a place inside, or a WorkspaceError that says why not.
+Reading and writing go through `read` and `write`, which walk from the folder down with every link refused, so that a
+link put there between check and use leads nowhere. Whether a call may write at all is for `labkit.permissions`.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from labkit.errors import WorkspaceError
+
+_WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")  # not on Windows, where a checked path is opened
+_FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+class Workspace:
+    """One folder. It must exist; links on the way to it are followed once, here."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.root = Path(folder).resolve()
+        if not self.root.is_dir():
+            raise WorkspaceError(f"the workspace {os.fspath(folder)!r} is no folder; make it first")
+
+    def locate(self, path: str) -> Path:
+        """The place that a relative path means, all links followed. It need not exist. WorkspaceError if it is outside."""
+        if "\0" in path:
+            raise WorkspaceError("a path holds no NUL character")
+        if not path.strip():
+            raise WorkspaceError("the path is empty; name a file in the workspace")
+        if path.startswith("~"):
+            raise WorkspaceError("'~' is no path here; give a path relative to the workspace")
+        parts = path.replace("\\", "/").split("/") if os.name == "nt" else path.split("/")
+        if Path(path).is_absolute() or Path(path).drive or parts[0] == "":
+            raise WorkspaceError("an absolute path is outside the workspace; give a path relative to it")
+        if ".." in parts:
+            raise WorkspaceError("'..' leads out of the workspace; give a path without it")
+        try:
+            place = (self.root / path).resolve()
+        except (OSError, ValueError, RuntimeError):
+            raise WorkspaceError("the path cannot be followed (a loop of links, or a name too long)") from None
+        if not place.is_relative_to(self.root):
+            raise WorkspaceError("the path follows a link that leads out of the workspace")
+        return place
+
+    def read(self, path: str, limit: int = -1) -> tuple[bytes, int]:
+        """At most `limit` bytes of a plain file (-1: all), and how many bytes it has in all."""
+        with self._file(self.locate(path)) as file, open(file, "rb", closefd=False) as stream:
+            return stream.read(limit), os.fstat(file).st_size
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put these bytes in the place of the file, whole or not at all. Folders on the way are made."""
+        place = self.locate(path)
+        if place == self.root:
+            raise WorkspaceError("that is the workspace itself, no file")
+        with self._folder(place.parent, make=True) as folder:
+            at = {"dir_fd": folder} if folder is not None else {}
+            name = place.name if folder is not None else str(place)
+            mode: int | None = None
+            with contextlib.suppress(FileNotFoundError):
+                found = os.stat(name, follow_symlinks=False, **at)
+                if not stat.S_ISREG(found.st_mode):
+                    raise WorkspaceError("that is no plain file (a folder, link or special file); choose another path")
+                mode = stat.S_IMODE(found.st_mode)
+            # subtle: beside the target, so that the rename stays on one disk and is one act
+            scratch = f".{secrets.token_hex(8)}.tmp"
+            scratch = scratch if folder is not None else str(place.parent / scratch)
+            file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _FLAGS, 0o666, **at)
+            try:
+                with os.fdopen(file, "wb") as stream:
+                    stream.write(data)
+                    if mode is not None and hasattr(os, "fchmod"):
+                        os.fchmod(stream.fileno(), mode)
+                if folder is not None:
+                    os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
+                else:
+                    os.replace(scratch, name)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(scratch, **at)
+                raise
+
+    def relative(self, place: Path) -> str:
+        """A place inside, as a model should see it: relative, with '/' on every system."""
+        return place.relative_to(self.root).as_posix()
+
+    @contextlib.contextmanager
+    def _file(self, place: Path) -> Iterator[int]:
+        """An open plain file, closed at the end."""
+        if place == self.root:
+            raise WorkspaceError("that is the workspace itself, no file")
+        with self._folder(place.parent) as folder:
+            try:
+                if folder is None:
+                    file = os.open(place, os.O_RDONLY | _FLAGS)
+                else:
+                    file = os.open(place.name, os.O_RDONLY | _FLAGS | _NOFOLLOW, dir_fd=folder)
+            except FileNotFoundError:
+                raise WorkspaceError("there is no such file; glob lists what is there") from None
+            except PermissionError:
+                if place.is_dir():  # Windows says so for folders
+                    raise WorkspaceError("that is a folder, no file; glob lists what is in it") from None
+                raise
+            try:
+                mode = os.fstat(file).st_mode
+                if stat.S_ISDIR(mode):
+                    raise WorkspaceError("that is a folder, no file; glob lists what is in it")
+                if not stat.S_ISREG(mode):
+                    raise WorkspaceError("that is a special file (a pipe, socket or device), which no tool touches")
+                yield file
+            finally:
+                os.close(file)
+
+    @contextlib.contextmanager
+    def _folder(self, place: Path, *, make: bool = False) -> Iterator[int | None]:
+        """The folder of a located file, reached from the root step by step, no step a link. None where systems can't."""
+        if not _WALKS:
+            if make:
+                place.mkdir(parents=True, exist_ok=True)
+            yield None
+            return
+        at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | _FLAGS)
+        try:
+            for name in place.relative_to(self.root).parts:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=at)
+                try:
+                    deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW | _FLAGS, dir_fd=at)
+                except FileNotFoundError:
+                    raise WorkspaceError("there is no such folder; glob lists what is there") from None
+                except NotADirectoryError:
+                    raise WorkspaceError("a part of the path is a file or a link, no folder") from None
+                os.close(at)
+                at = deeper
+            yield at
+        finally:
+            os.close(at)
