@@ -19,7 +19,7 @@ class ToolDefinitionError(LabkitError, ValueError):
 
 
 class WorkspaceError(LabkitError, ValueError):
-    """A path that was refused. The message says why, in words a model can act on, and names no folder of the machine."""
+    """A path that was refused. The message says why, in words a model can act on, and names no folder of yours."""
 
 
 class PairingError(LabkitError):

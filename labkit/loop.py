@@ -351,7 +351,7 @@ class AgentRunner:
         return record, ToolResult.refusal("permission_denied", f"{record.tool} was not run ({by}): {record.reason}.")
 
     def _before_tool(self, prepared: PreparedCall, turn: "_Turn") -> tuple[PreparedCall, Decision | None] | ToolResult:
-        """The call as the PreToolUse hooks leave it and the strictest of their recommendations, or why it is blocked."""
+        """The call as the PreToolUse hooks leave it and the strictest recommendation, or why it is blocked."""
         recommended: list[Decision] = []
         try:
             for hook in self._hooks.PreToolUse:

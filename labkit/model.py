@@ -85,7 +85,7 @@ class ModelRequest:
     tools: tuple[SentTool, ...] = ()
 
     def to_openai(self, *, strict: bool = False) -> dict[str, Any]:
-        """The body's `messages` and `tools`; no tools, no key. `strict` is asked for where a tool's schema allows it."""
+        """The body's `messages` and `tools`; no tools, no key. `strict` is asked for where a schema allows it."""
         body: dict[str, Any] = {"messages": [message.to_openai() for message in self.messages]}
         if self.tools:
             body["tools"] = [tool.to_openai(strict=strict) for tool in self.tools]

@@ -32,7 +32,7 @@ FILE_RULE = Rule("ask before files change", "ask", lambda call: call.tool.name i
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A question for a person: this call, of this tool, asked about for this reason. Only the answer "allow" is a yes."""
+    """A question for a person: this call of this tool, for this reason. Only the answer "allow" is a yes."""
 
     call: ToolCall
     tool: ToolDefinition

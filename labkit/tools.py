@@ -1,8 +1,8 @@
 """What a tool is, and the border where a model's text becomes a checked value.
 
-Read `ToolRegistry.prepare` first: it turns a `ToolCall` (text, untrusted) into a `PreparedCall` (typed, checked) or into
-a `ToolResult` that says what was wrong. `invoke` takes only what `prepare` gave, runs the handler, and checks what came
-back. Whether a call *may* run is not asked here (`labkit.permissions`), nor when (`labkit.loop`).
+Read `ToolRegistry.prepare` first: it turns a `ToolCall` (text, untrusted) into a `PreparedCall` (typed, checked) or
+into a `ToolResult` that says what was wrong. `invoke` takes only what `prepare` gave, runs the handler, and checks
+what came back. Whether a call *may* run is not asked here (`labkit.permissions`), nor when (`labkit.loop`).
 """
 
 import copy
@@ -53,9 +53,9 @@ class OpenInput(BaseModel):
 class ToolDefinition:
     """A tool: its name and description, the model of its arguments, its kind of effect, and the function that does it.
 
-    The handler gets a validated `input` and returns a `ToolResult`. `path` says where in its input a tool finds the path
-    that it has an effect on, so that a policy can judge it. `schema` is sent in place of the input's own, and only
-    beside `OpenInput`. Raises ToolDefinitionError for a bad name and for a model that leaves anything open.
+    The handler gets a validated `input` and returns a `ToolResult`. `path` says where in its input a tool finds the
+    path that it has an effect on, so that a policy can judge it. `schema` is sent in place of the input's own, and
+    only beside `OpenInput`. Raises ToolDefinitionError for a bad name and for a model that leaves anything open.
     """
 
     name: str
@@ -221,7 +221,7 @@ def _schema_at(schema: dict[str, Any], where: tuple[int | str, ...]) -> dict[str
 def _overlong_lists(
     where: tuple[int | str, ...], schema: dict[str, Any], value: object
 ) -> list[tuple[tuple[int | str, ...], int, int]]:
-    """Lists longer than their schema allows: place, count, limit. pydantic names their items first, a reader the list."""
+    """Lists longer than their schema allows: place, count, limit. pydantic would name their items, not the list."""
     if isinstance(value, dict):
         return [
             found
@@ -309,7 +309,12 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     model.model_rebuild()
     _must_be_strict(model)
     raw = model.model_json_schema()
-    return _closed(raw, raw.get("$defs", {}), model.__name__, ())
+    return _closed(_undescribed(raw), raw.get("$defs", {}), model.__name__, ())
+
+
+def _undescribed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without the class's docstring, which speaks to readers of the code; what models should read, fields describe."""
+    return {key: value for key, value in schema.items() if key != "description"}
 
 
 def _must_be_strict(model: type[BaseModel]) -> None:
@@ -338,7 +343,8 @@ def _closed(node: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...])
         name = node["$ref"].rsplit("/", 1)[1]
         if name in inside:
             raise ToolDefinitionError(f"{path}: {name} holds itself; a tool's arguments need an end")
-        node = {**defs[name], **{key: value for key, value in node.items() if key != "$ref"}}
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        node = {**_undescribed(defs[name]), **beside}
         inside = (*inside, name)
     out = {key: value for key, value in node.items() if key not in ("title", "$defs", "properties", "items", "anyOf")}
     if not {"type", "enum", "const", "anyOf"} & node.keys():

@@ -28,7 +28,7 @@ class Workspace:
             raise WorkspaceError(f"the workspace {os.fspath(folder)!r} is no folder; make it first")
 
     def locate(self, path: str) -> Path:
-        """The place that a relative path means, all links followed. It need not exist. WorkspaceError if it is outside."""
+        """The place that a relative path means, links followed. It need not exist. WorkspaceError if outside."""
         if "\0" in path:
             raise WorkspaceError("a path holds no NUL character")
         if not path.strip():
@@ -118,7 +118,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def _folder(self, place: Path, *, make: bool = False) -> Iterator[int | None]:
-        """The folder of a located file, reached from the root step by step, no step a link. None where systems can't."""
+        """The folder of a located file, reached from the root part by part, none of them a link. None on Windows."""
         if not _WALKS:
             if make:
                 place.mkdir(parents=True, exist_ok=True)
