@@ -8,8 +8,8 @@ exactly one result, right behind it, whatever happened.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Protocol
 
 from labkit.hooks import HookAnswer, HookFailure, Hooks, ask_hook, context_message
 from labkit.messages import (
@@ -49,8 +49,7 @@ class ToolRoundObserver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """One call and what came of it. `audit` is None where the call never reached permission."""
 
     call: ToolCall
@@ -63,8 +62,7 @@ class Settled:
         return self.audit.decision if self.audit else None
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(NamedTuple):
     """One request, its reply, and what came of each call. `stop_reason` is None while the run goes on.
 
     `kept` are messages of observers that stay in the history, `context` those of hooks, `before` and `after` what the
@@ -83,8 +81,7 @@ class Round:
     stop_reason: StopReason | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(NamedTuple):
     """How a run ended. Only the stop reason `completed` is a success; `history` is whole, the rest is of this run."""
 
     text: str
@@ -184,32 +181,31 @@ class AgentRunner:
             raise ValueError("there is no history to go on from; give a prompt")
         for observer in self._observers:
             observer.begin_run()
-        notes: list[str] = []
-        if prompt is not None:
-            self._history.extend(self._opening(prompt, notes))
         rounds: list[Round] = []
         audit: list[AuditRecord] = []
+        notes: list[str] = []
         may_go_on = True  # a Stop hook asks for one more round once in a run
+        if prompt is not None:
+            self._history.extend(self._opening(prompt, notes))
         while True:
             done = yield from self._round(len(rounds) + 1, audit, notes)
-            if done.stop_reason == "completed":
-                more = self._stop_hooks(notes)
-                if more and may_go_on:
+            if done.stop_reason == "completed" and (more := self._stop_hooks(notes)):
+                if may_go_on:
                     may_go_on = False
-                    last = len(rounds) + 1 == self._max_rounds
-                    done = replace(done, stop_reason="max_rounds" if last else None)
                     self._history.extend(more)
-                elif more:
+                    done = done._replace(stop_reason="max_rounds" if done.number >= self._max_rounds else None)
+                else:
                     notes.append("a Stop hook asked for one more round again; it may do so once in a run")
             if notes:
-                done = replace(done, notes=(*done.notes, *notes))
+                done = done._replace(notes=tuple(notes))
+                notes = []
             rounds.append(done)
-            notes = []
             yield done
             if done.stop_reason:
-                text = _last_text(done)
-                return RunResult(text, done.stop_reason, tuple(rounds), tuple(audit), self.history)
+                break
             self._must_be_free()
+        self._check_pairing()
+        return RunResult(_last_text(done), done.stop_reason, tuple(rounds), tuple(audit), self.history)
 
     def _must_be_free(self) -> None:
         if self._open:
@@ -234,28 +230,30 @@ class AgentRunner:
     # ---- a round ----
 
     def _round(self, number: int, audit: list[AuditRecord], notes: list[str]) -> Generator[Ask, object, Round]:
-        """One request, its reply settled and committed."""
-        before = self._observers[0].view() if self._observers else None
+        """One request, its reply settled and committed. What went wrong without stopping it goes to `notes`."""
+        before = self._view()
         self._open = True
         try:
             request = self._request()
             reply = _with_ids(self._model.complete(request), len(self._history))
             turn = _Turn(reply, audit, notes)
             try:
-                if reply.tool_calls:
-                    yield from self._settle_all(turn)
+                for call in reply.tool_calls:
+                    turn.settled.append((yield from self._settle(call, turn)))
             finally:
                 settled = turn.whole()
-                self._history.extend([reply, *[ToolMessage(one.call.id, one.result.content) for one in settled]])
+                self._history.extend([reply, *[ToolMessage(call.id, result.content) for call, result, _ in settled]])
             kept = self._record(reply)
-            self._history.extend([*kept, *turn.context])
+            self._history += kept
+            self._history += turn.context
         finally:
             self._open = False
-        self._check_pairing()
-        after = self._observers[0].view() if self._observers else None
         stop = self._stop_reason(number, reply, turn.stopped)
-        said, turn.notes[:] = tuple(turn.notes), []
-        return Round(number, request, reply, settled, kept, tuple(turn.context), before, after, said, stop)
+        return Round(number, request, reply, settled, kept, tuple(turn.context), before, self._view(), (), stop)
+
+    def _view(self) -> Any:
+        """What the first observer knows now."""
+        return self._observers[0].view() if self._observers else None
 
     def _request(self) -> ModelRequest:
         """[system prompt, *history, *guidance], checked."""
@@ -263,7 +261,7 @@ class AgentRunner:
         guidance: tuple[Message, ...] = ()
         for observer in self._observers:
             guidance += tuple(observer.before_model())
-        return ModelRequest(MessageView(self._history, self._system, guidance), tuple(self._registry))
+        return ModelRequest(MessageView(self._history, self._system, guidance), self._registry.tools)
 
     def _check_pairing(self) -> None:
         """Check what was added since the last check."""
@@ -294,44 +292,33 @@ class AgentRunner:
 
     # ---- a call ----
 
-    def _settle_all(self, turn: "_Turn") -> Generator[Ask, object, None]:
-        """Each call of a reply, in the model's order."""
-        cut_off = turn.reply.finish_reason == "length"
-        for call in turn.reply.tool_calls:
-            if cut_off:
-                turn.settle(call, _TRUNCATED)
-            elif turn.stopped:
-                turn.settle(call, _HOOK_STOPPED)
-            else:
-                yield from self._settle(call, turn)
-
-    def _settle(self, call: ToolCall, turn: "_Turn") -> Generator[Ask, object, None]:
+    def _settle(self, call: ToolCall, turn: "_Turn") -> Generator[Ask, object, Settled]:
         """prepare, PreToolUse, permission, handler, PostToolUse. Each may end it with a result."""
+        if turn.reply.finish_reason == "length":
+            return Settled(call, _TRUNCATED)
+        if turn.stopped:
+            return Settled(call, _HOOK_STOPPED)
         prepared = self._registry.prepare(call)
         if isinstance(prepared, ToolResult):
-            turn.settle(call, prepared)
-            return
+            return Settled(call, prepared)
         recommended: Decision | None = None
         if self._hooks.PreToolUse:
             found = self._before_tool(prepared, turn)
             if isinstance(found, ToolResult):
-                turn.settle(call, found)
-                return
+                return Settled(call, found)
             prepared, recommended = found
         record: AuditRecord | None = None
         if self._policy:
             record = self._policy.judge(prepared, recommended)
             if record.decision == "ask":
-                answer = yield Ask(prepared.call, prepared.tool, record.reason)
-                record = record.settled(answer)
-            record, failure = self._audited(record, turn)
-            if failure:
-                turn.settle(call, failure, record)
-                return
+                record = record.settled((yield Ask(prepared.call, prepared.tool, record.reason)))
+            record, refusal = self._audited(record, turn)
+            if refusal:
+                return Settled(call, refusal, record)
         result = self._registry.invoke(prepared)
         if self._hooks.PostToolUse:
             result = self._after_tool(prepared, result, turn)
-        turn.settle(call, result, record)
+        return Settled(call, result, record)
 
     def _audited(self, record: AuditRecord, turn: "_Turn") -> tuple[AuditRecord, ToolResult | None]:
         """The record, written down; and the refusal, if the call must not run."""
@@ -340,7 +327,7 @@ class AgentRunner:
                 self._sink(record)
         except Exception as error:
             reason = f"the audit sink raised {type(error).__name__}"
-            record = replace(record, decision="deny", source="audit", reason=reason)
+            record = record._replace(decision="deny", source="audit", reason=reason)
             turn.audit.append(record)
             text = f"{record.tool} was not run, since its audit entry could not be written."
             return record, ToolResult.refusal("permission_evaluation_error", text)
@@ -402,11 +389,10 @@ class _Turn:
         self.context: list[Message] = []
         self.stopped = False
 
-    def settle(self, call: ToolCall, result: ToolResult, audit: AuditRecord | None = None) -> None:
-        self.settled.append(Settled(call, result, audit))
-
     def whole(self) -> tuple[Settled, ...]:
-        """One entry for each call: where an interrupt left some open, they were cancelled."""
+        """One entry for each call: where an interrupt left some open, they are cancelled."""
+        if len(self.settled) == len(self.reply.tool_calls):
+            return tuple(self.settled)
         missing = self.reply.tool_calls[len(self.settled) :]
         return (*self.settled, *[Settled(call, _CANCELLED) for call in missing])
 
@@ -429,6 +415,8 @@ def _tolerant(event: str, hook: Callable[..., object], notes: list[str], *seen: 
 
 def _with_ids(reply: AssistantMessage, at: int) -> AssistantMessage:
     """The reply with an id of its own for each call; those a server left out or gave twice are made from the place."""
+    if not isinstance(reply, AssistantMessage):
+        raise TypeError(f"a model client returns an AssistantMessage, not {type(reply).__name__}")
     ids = [call.id for call in reply.tool_calls]
     if len(set(ids)) == len(ids) and "" not in ids:
         return reply

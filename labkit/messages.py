@@ -22,6 +22,11 @@ def sendable(text: str) -> str:
     return text
 
 
+def _settle(message: object, field: str, value: object) -> None:
+    """Put a value into a frozen message while it is made."""
+    object.__setattr__(message, field, value)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A model's request to run a tool. `arguments` is always text, as the model wrote it; nothing here says it is JSON.
@@ -39,10 +44,10 @@ class ToolCall:
             given = "" if given is None else json.dumps(given, ensure_ascii=False)
         text = sendable(given) if given and not given.isspace() else "{}"
         if text is not self.arguments:
-            object.__setattr__(self, "arguments", text)
+            _settle(self, "arguments", text)
         if not (self.id and self.name and self.id.isascii() and self.name.isascii()):
-            object.__setattr__(self, "id", sendable(self.id or ""))
-            object.__setattr__(self, "name", sendable(self.name or ""))
+            _settle(self, "id", sendable(self.id or ""))
+            _settle(self, "name", sendable(self.name or ""))
 
     def to_openai(self) -> dict[str, Any]:
         """The wire form: only the fields that a server asked for."""
@@ -69,7 +74,7 @@ class SystemMessage:
     content: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "content", sendable(self.content))
+        _settle(self, "content", sendable(self.content))
 
     def to_openai(self) -> dict[str, Any]:
         """The wire form."""
@@ -83,7 +88,7 @@ class UserMessage:
     content: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "content", sendable(self.content))
+        _settle(self, "content", sendable(self.content))
 
     def to_openai(self) -> dict[str, Any]:
         """The wire form."""
@@ -100,10 +105,12 @@ class AssistantMessage:
     refusal: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "content", sendable(self.content or ""))
-        object.__setattr__(self, "tool_calls", tuple(self.tool_calls or ()))
+        if self.content is None or not self.content.isascii():
+            _settle(self, "content", sendable(self.content or ""))
+        if type(self.tool_calls) is not tuple:
+            _settle(self, "tool_calls", tuple(self.tool_calls or ()))
         if self.refusal is not None:
-            object.__setattr__(self, "refusal", sendable(self.refusal))
+            _settle(self, "refusal", sendable(self.refusal))
 
     def to_openai(self) -> dict[str, Any]:
         """The wire form; content is null only beside calls, since servers refuse an empty message of nothing."""

@@ -6,8 +6,8 @@ Who is asked, and when, is for `labkit.loop`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 from labkit.errors import WorkspaceError
 from labkit.messages import Decision, Effect, ToolCall
@@ -30,8 +30,7 @@ FILE_RULE = Rule("ask before files change", "ask", lambda call: call.tool.name i
 """The built-in rule. It names two tools and no others; `todo_write`, whose effect is `write` too, asks nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A question for a person: this call of this tool, for this reason. Only the answer "allow" is a yes."""
 
     call: ToolCall
@@ -47,8 +46,7 @@ class Approver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
+class AuditRecord(NamedTuple):
     """One line for each call that reached permission: what would run, what was decided, by whom and why."""
 
     call_id: str
@@ -62,7 +60,7 @@ class AuditRecord:
 
     def settled(self, answer: object) -> "AuditRecord":
         """The record once a person was asked: allow for exactly "allow", else deny."""
-        return replace(self, decision="allow" if answer == "allow" else "deny", asked=True)
+        return self._replace(decision="allow" if answer == "allow" else "deny", asked=True)
 
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}

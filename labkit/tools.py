@@ -7,16 +7,16 @@ what came back. Whether a call *may* run is not asked here (`labkit.permissions`
 
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
 from labkit.errors import ToolDefinitionError
-from labkit.messages import Effect, ToolCall, ToolResult
+from labkit.messages import Effect, ToolCall, ToolResult, sendable
 
 MAX_FAULTS = 20
 """So many faults of one call are named; of the rest the number is given."""
@@ -93,8 +93,7 @@ class ToolDefinition:
         return {"type": "function", "function": function}
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedCall:
+class PreparedCall(NamedTuple):
     """Checked, not yet run: the call, its tool, and the `input` that the handler will get."""
 
     call: ToolCall
@@ -106,38 +105,37 @@ class ToolRegistry:
     """The set of tools of one agent, in the order registered."""
 
     def __init__(self, tools: tuple[ToolDefinition, ...] = ()) -> None:
-        self._tools: dict[str, ToolDefinition] = {}
+        self._by_name: dict[str, ToolDefinition] = {}
+        self.tools: tuple[ToolDefinition, ...] = ()
         for tool in tools:
             self.register(tool)
 
     def register(self, tool: ToolDefinition, *, replace: bool = False) -> None:
         """Add a tool. A name that is taken raises ToolDefinitionError, unless `replace` says that this is meant."""
-        if tool.name in self._tools and not replace:
+        if tool.name in self._by_name and not replace:
             raise ToolDefinitionError(
                 f"a tool named {tool.name!r} is registered already; pass replace=True to put this one in its place"
             )
-        self._tools[tool.name] = tool
-
-    def __iter__(self) -> Iterator[ToolDefinition]:
-        return iter(self._tools.values())
+        self._by_name[tool.name] = tool
+        self.tools = tuple(self._by_name.values())
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names, in the order registered."""
-        return tuple(self._tools)
+        return tuple(self._by_name)
 
     def openai_tools(self, *, strict: bool = False) -> list[dict[str, Any]]:
         """The tools as a request sends them."""
-        return [tool.to_openai(strict=strict) for tool in self]
+        return [tool.to_openai(strict=strict) for tool in self.tools]
 
     def prepare(self, call: ToolCall) -> PreparedCall | ToolResult:
         """The call with its arguments checked, or why not: `unknown_tool`, `invalid_json`, `invalid_arguments`."""
-        tool = self._tools.get(call.name)
+        tool = self._by_name.get(call.name)
         if tool is None:
             known = ", ".join(self.names) or "none"
             return ToolResult.refusal("unknown_tool", f"there is no tool {_shown(call.name)}; the tools are: {known}.")
         try:
-            return PreparedCall(call, tool, tool.input.model_validate_json(call.arguments))
+            return PreparedCall(call, tool, tool.input.__pydantic_validator__.validate_json(call.arguments))
         except ValidationError as error:
             return _refused(tool, call.arguments, error)
 
@@ -152,12 +150,14 @@ class ToolRegistry:
 
 def checked_result(result: object) -> ToolResult:
     """A result as it is if it can be sent; else one with the code `invalid_tool_result` that says what was wanted."""
-    if type(result) is ToolResult and type(result.content) is str and type(result.error) in (str, type(None)):
-        try:
-            result.content.isascii() or result.content.encode()
+    if (
+        type(result) is ToolResult
+        and type(result.content) is str
+        and (result.error is None or type(result.error) is str)
+    ):
+        content = result.content
+        if content.isascii() or sendable(content) is content:
             return result
-        except UnicodeEncodeError:
-            pass
     return ToolResult.refusal(
         "invalid_tool_result",
         "the tool ran, but gave back no ToolResult whose content is text that UTF-8 can hold. "
@@ -180,20 +180,30 @@ def _refused(tool: ToolDefinition, arguments: str, error: ValidationError) -> To
     if found[0]["type"] == "json_invalid":
         return ToolResult.refusal("invalid_json", INVALID_JSON)
     schema = tool.schema or input_schema(tool.input)
-    crowded = _overlong_lists((), schema, from_json(arguments))
-    faults = [
-        f"{_place(where)}: has {count} items; {limit} are allowed at the most" for where, count, limit in crowded
-    ] + [
-        f"{_place(fault['loc'])}: {_wanted(fault, schema)}"
-        for fault in found
-        if not any(fault["loc"][: len(where)] == where for where, _, _ in crowded)
-    ]
+    faults: list[str] = []
+    overlong: dict[_Place, bool] = {}
+    for fault in found:
+        where = fault["loc"]
+        for end in [end for end, part in enumerate(where) if type(part) is int]:
+            crowd = where[:end]
+            if crowd not in overlong:
+                words = _overlong(_schema_at(schema, crowd), arguments, crowd)
+                overlong[crowd] = words is not None
+                if words:
+                    faults.append(f"{_place(crowd)}: {words}")
+            if overlong[crowd]:
+                break
+        else:
+            faults.append(f"{_place(where)}: {_wanted(fault, schema)}")
     if len(faults) > MAX_FAULTS:
         faults[MAX_FAULTS:] = [f"and {len(faults) - MAX_FAULTS} more"]
     return ToolResult.refusal("invalid_arguments", f"{tool.name} was not run. " + "; ".join(faults) + ".")
 
 
-def _place(where: tuple[int | str, ...]) -> str:
+_Place = tuple[int | str, ...]
+
+
+def _place(where: _Place) -> str:
     """`todos[1].status`, as one would write it."""
     text = ""
     for part in where:
@@ -211,35 +221,25 @@ def _shown(name: str, *, quote: bool = True) -> str:
     return repr(short) if quote else short
 
 
-def _schema_at(schema: dict[str, Any], where: tuple[int | str, ...]) -> dict[str, Any]:
+def _schema_at(schema: dict[str, Any], where: _Place) -> dict[str, Any]:
     """The part of a schema that speaks of one place; {} where it says nothing."""
     for part in where:
         schema = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
     return schema
 
 
-def _overlong_lists(
-    where: tuple[int | str, ...], schema: dict[str, Any], value: object
-) -> list[tuple[tuple[int | str, ...], int, int]]:
-    """Lists longer than their schema allows: place, count, limit. pydantic would name their items, not the list."""
-    if isinstance(value, dict):
-        return [
-            found
-            for key, part in schema.get("properties", {}).items()
-            if key in value
-            for found in _overlong_lists((*where, key), part, value[key])
-        ]
-    if not isinstance(value, list) or "items" not in schema:
-        return []
-    if len(value) > schema.get("maxItems", len(value)):
-        return [(where, len(value), schema["maxItems"])]
-    return [
-        found
-        for index, item in enumerate(value)
-        for found in _overlong_lists((*where, index), schema["items"], item)
-        if isinstance(item, dict | list)
-    ]
+def _overlong(schema: dict[str, Any], arguments: str, where: _Place) -> str | None:
+    """What to say of a list longer than its schema allows: pydantic would name all its wrong items, not the list."""
+    limit = schema.get("maxItems")
+    if limit is None or arguments.count(",") < limit:  # that many items would take that many commas
+        return None
+    value = from_json(arguments)
+    for part in where:
+        value = value[part]
+    return _TOO_LONG.format(len(value), limit) if len(value) > limit else None
 
+
+_TOO_LONG = "has {} items; {} are allowed at the most"
 
 _KINDS = {
     "string_type": "a string",
@@ -250,6 +250,7 @@ _KINDS = {
     "list_type": "a list",
     "tuple_type": "a list",
     "model_type": "an object",
+    "dict_type": "an object",
     "none_required": "null",
     "finite_number": "a finite number",
 }
@@ -276,7 +277,7 @@ def _wanted(fault: Any, schema: dict[str, Any]) -> str:
         return f"is not a known field; the fields are: {known}"
     if kind in _KINDS:
         text = f"must be {_KINDS[kind]}"
-        if isinstance(fault["input"], str) and kind in ("list_type", "tuple_type", "model_type"):
+        if isinstance(fault["input"], str) and kind in ("list_type", "tuple_type", "model_type", "dict_type"):
             text += f", not text: send the {_KINDS[kind].split()[-1]} itself, not JSON inside a string"
         return text
     if kind in ("literal_error", "enum"):
@@ -289,6 +290,8 @@ def _wanted(fault: Any, schema: dict[str, Any]) -> str:
         return "must not be blank"
     if kind == "string_pattern_mismatch":
         return f"must match the pattern {context['pattern']}"
+    if kind == "too_long":
+        return _TOO_LONG.format(context["actual_length"], context["max_length"])
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         return f"must be {words} {context[key]}"
@@ -323,9 +326,9 @@ def _must_be_strict(model: type[BaseModel]) -> None:
     while stack:
         node = stack.pop()
         if isinstance(node, dict):
-            if node.get("type") == "model":
-                cls: type[BaseModel] = node["cls"]
-                config = cls.model_config if issubclass(cls, ToolInput) else {}
+            if node.get("type") in ("model", "typed-dict"):
+                cls = node["cls"]
+                config = getattr(cls, "model_config" if issubclass(cls, ToolInput) else "__pydantic_config__", {})
                 if any(config.get(key) != wanted for key, wanted in ToolInput.model_config.items()):
                     raise ToolDefinitionError(
                         f"{model.__name__}: {cls.__name__} must stand on labkit.ToolInput and keep its settings"
