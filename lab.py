@@ -143,8 +143,9 @@ def watch(title, command, cwd, describe):
     def read():
         # type: () -> None
         assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line.decode("utf-8", "replace").rstrip())
+        with process.stdout as output:
+            for line in output:
+                lines.append(line.decode("utf-8", "replace").rstrip())
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
@@ -209,8 +210,8 @@ class Environment(object):
         windows = os.name == "nt"
         self.bin = os.path.join(self.folder, "Scripts" if windows else "bin")
         self.python = os.path.join(self.bin, "python.exe" if windows else "python")
-        library = ("Lib",) if windows else ("lib", "python%d.%d" % sys.version_info[:2])
-        self.site = os.path.join(self.folder, *(library + ("site-packages",)))
+        library = "Lib" if windows else os.path.join("lib", "python%d.%d" % sys.version_info[:2])
+        self.site = os.path.join(self.folder, library, "site-packages")
         self.stamp = os.path.join(self.folder, "lab-ready.json")
         # Made with one Python, so only that Python uses it; the others go by the bounds in pyproject.toml.
         self.constraints = "constraints/%d.%d.txt" % sys.version_info[:2]
@@ -428,7 +429,7 @@ def hand_over(command, cwd, environment):
 def port_in(options):
     # type: (list[str]) -> int | None
     """The port that somebody asked for, if any."""
-    for here, after in zip(options, options[1:] + [""], strict=True):
+    for here, after in zip(options, (options + [""])[1:], strict=True):
         name, _, value = here.partition("=")
         if name in ("--port", "--ServerApp.port"):
             value = value or after
