@@ -59,14 +59,17 @@ class Replies:
 
 
 def echo(given):
+    """A handler that works."""
     return ToolResult(f"heard {given.text}")
 
 
 def boom(given):
+    """A handler that fails."""
     raise ValueError("disk full")
 
 
 def registry(*more):
+    """Two tools, and more."""
     return ToolRegistry(
         (
             ToolDefinition("echo", "Says it again.", Text, "read", echo),
@@ -77,10 +80,12 @@ def registry(*more):
 
 
 def runner(model, **parts):
+    """The loop with nothing around it but what a test names."""
     return AgentRunner(model, registry=parts.pop("registry", registry()), **parts)
 
 
 def plan(*contents):
+    """A todo_write of pending items."""
     return call("todo_write", todos=[{"content": content, "status": "pending"} for content in contents])
 
 
@@ -193,6 +198,7 @@ def test_a_round_holds_everything(tmp_path):
 
 
 def taken_by_drive(agent, prompt):
+    """A run taken event by event, each Ask answered yes."""
     driver, answer = agent.drive(prompt), None
     while True:
         try:
@@ -203,6 +209,7 @@ def taken_by_drive(agent, prompt):
 
 
 def taken_by_rounds(agent, prompt):
+    """A run taken round by round."""
     rounds = agent.rounds(prompt)
     while True:
         try:
@@ -279,6 +286,7 @@ def test_with_no_approver_ask_means_deny(tmp_path):
 
 
 def script_with_an_ask():
+    """Replies of which two make the agent ask."""
     return [
         [call("glob", pattern="*"), call("write_file", path="a.txt", content="x"), call("glob", pattern="*")],
         plan("ship"),
@@ -519,6 +527,7 @@ one_reply = st.builds(
 
 
 def agent_over(replies, **parts):
+    """A runner with a tracker over replies as they are, and the model."""
     tracker = TodoTracker()
     model = Replies([*replies, *[say("end")] * 3])
     tools = registry(tracker.tool_definition)
@@ -528,7 +537,7 @@ def agent_over(replies, **parts):
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.lists(one_reply, max_size=5), min_size=1, max_size=3))
 def test_for_any_script_history_only_grows_and_every_request_is_paired(runs):
-    """For all scripts: request k+1 starts with request k's history, each request is paired and UTF-8, guidance passes."""
+    """For all scripts: request k+1 starts with request k's history, is paired and UTF-8; guidance passes."""
     model, agent = agent_over([one for replies in runs for one in replies])
     sent = []
     for number in range(len(runs)):
