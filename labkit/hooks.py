@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 from labkit.messages import Decision, SystemMessage
+from labkit.tools import words_of
 
 ALLOWED: dict[str, frozenset[str]] = {
     "UserPromptSubmit": frozenset({"context"}),
@@ -80,7 +81,7 @@ def ask_hook(event: str, hook: Callable[..., object], *seen: object) -> HookAnsw
     try:
         answer = hook(*seen)
     except Exception as error:
-        raise HookFailure("hook_execution_error", f"{name} raised {type(error).__name__}: {error}") from error
+        raise HookFailure("hook_execution_error", f"{name} raised {words_of(error)}") from error
     if answer is None:
         return HookAnswer()
     if not isinstance(answer, HookAnswer):

@@ -9,6 +9,7 @@ exactly one result, right behind it, whatever happened.
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
+from inspect import GEN_RUNNING, GEN_SUSPENDED, getgeneratorstate
 from typing import Any, Literal, NamedTuple, Protocol
 
 from labkit.hooks import HookAnswer, HookFailure, Hooks, ask_hook, context_message
@@ -24,7 +25,7 @@ from labkit.messages import (
 )
 from labkit.model import MessageView, ModelClient, ModelRequest, check_pairing
 from labkit.permissions import Approver, Ask, AuditRecord, PermissionPolicy
-from labkit.tools import PreparedCall, ToolRegistry, checked_result
+from labkit.tools import PreparedCall, ToolRegistry, checked_result, words_of
 
 StopReason = Literal["completed", "refusal", "content_filter", "empty_reply", "length", "max_rounds", "hook_stopped"]
 
@@ -120,7 +121,8 @@ class AgentRunner:
         self._max_rounds = max_rounds
         self._history: list[Message] = []
         self._paired = 0  # so much of the history has been checked
-        self._open = False  # a round is under way
+        # subtle: no flag that a round is open, since an interrupt could come before the line that lowers it
+        self._latest: Generator[Ask, object, Round] | None = None
 
     @property
     def history(self) -> MessageView:
@@ -169,7 +171,7 @@ class AgentRunner:
 
     def _asked(self, ask: Ask) -> object:
         try:
-            return self._approver(ask) if self._approver else "deny"
+            return "deny" if self._approver is None else self._approver(ask)
         except Exception:
             return "deny"
 
@@ -188,7 +190,8 @@ class AgentRunner:
         if prompt is not None:
             self._history.extend(self._opening(prompt, notes))
         while True:
-            done = yield from self._round(len(rounds) + 1, audit, notes)
+            self._latest = self._round(len(rounds) + 1, audit, notes)
+            done = yield from self._latest
             if done.stop_reason == "completed" and (more := self._stop_hooks(notes)):
                 if may_go_on:
                     may_go_on = False
@@ -208,7 +211,7 @@ class AgentRunner:
         return RunResult(_last_text(done), done.stop_reason, tuple(rounds), tuple(audit), self.history)
 
     def _must_be_free(self) -> None:
-        if self._open:
+        if self._latest and getgeneratorstate(self._latest) in (GEN_RUNNING, GEN_SUSPENDED):
             raise RuntimeError("this agent is in the middle of a round: answer its Ask, or close that generator first")
 
     def _opening(self, prompt: str, notes: list[str]) -> list[Message]:
@@ -232,24 +235,29 @@ class AgentRunner:
     def _round(self, number: int, audit: list[AuditRecord], notes: list[str]) -> Generator[Ask, object, Round]:
         """One request, its reply settled and committed. What went wrong without stopping it goes to `notes`."""
         before = self._view()
-        self._open = True
+        request = self._request()
+        at = len(self._history)
+        reply = _with_ids(self._model.complete(request), at)
+        turn = _Turn(reply, audit, notes)
         try:
-            request = self._request()
-            reply = _with_ids(self._model.complete(request), len(self._history))
-            turn = _Turn(reply, audit, notes)
-            try:
-                for call in reply.tool_calls:
-                    turn.settled.append((yield from self._settle(call, turn)))
-            finally:
-                settled = turn.whole()
-                self._history.extend([reply, *[ToolMessage(call.id, result.content) for call, result, _ in settled]])
-            kept = self._record(reply)
-            self._history += kept
-            self._history += turn.context
-        finally:
-            self._open = False
+            for call in reply.tool_calls:
+                turn.settled.append((yield from self._settle(call, turn)))
+            self._commit(turn, at)
+        except BaseException:
+            self._commit(turn, at)  # subtle: again, where the interrupt came in the middle of committing
+            raise
+        kept = self._record(reply)
+        self._history += kept
+        self._history += turn.context
+        settled, context = tuple(turn.settled), tuple(turn.context)
         stop = self._stop_reason(number, reply, turn.stopped)
-        return Round(number, request, reply, settled, kept, tuple(turn.context), before, self._view(), (), stop)
+        return Round(number, request, reply, settled, kept, context, before, self._view(), (), stop)
+
+    def _commit(self, turn: "_Turn", at: int) -> None:
+        """The reply and a result for each of its calls into the history, in one act, if they are not there yet."""
+        whole: list[Message] = [turn.reply, *[ToolMessage(call.id, result.content) for call, result, _ in turn.whole()]]
+        if len(self._history) == at:
+            self._history.extend(whole)
 
     def _view(self) -> Any:
         """What the first observer knows now."""
@@ -323,7 +331,7 @@ class AgentRunner:
     def _audited(self, record: AuditRecord, turn: "_Turn") -> tuple[AuditRecord, ToolResult | None]:
         """The record, written down; and the refusal, if the call must not run."""
         try:
-            if self._sink:
+            if self._sink is not None:
                 self._sink(record)
         except Exception as error:
             reason = f"the audit sink raised {type(error).__name__}"
@@ -359,8 +367,9 @@ class AgentRunner:
         """The same call with a hook's arguments, prepared as if the model had sent them."""
         try:
             again = self._registry.prepare(replace(prepared.call, arguments=arguments))
-        except (TypeError, ValueError) as error:
-            raise HookFailure("hook_contract_error", f"a PreToolUse hook's arguments are no JSON ({error})") from error
+        except Exception as error:
+            words = f"a PreToolUse hook's arguments are no JSON ({words_of(error)})"
+            raise HookFailure("hook_contract_error", words) from error
         if isinstance(again, ToolResult):
             raise HookFailure("hook_contract_error", f"a PreToolUse hook's arguments do not fit: {again.content}")
         return again

@@ -64,7 +64,7 @@ class ToolResult:
     @classmethod
     def refusal(cls, code: str, text: str) -> "ToolResult":
         """A result that says no. The code stands in the text too, for the model cannot see the field."""
-        return cls(f"Error [{code}]: {text}", code)
+        return cls(sendable(f"Error [{code}]: {text}"), code)
 
 
 @dataclass(frozen=True, slots=True)

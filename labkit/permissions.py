@@ -7,7 +7,7 @@ Who is asked, and when, is for `labkit.loop`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from labkit.errors import WorkspaceError
 from labkit.messages import Decision, Effect, ToolCall
@@ -24,6 +24,10 @@ class Rule:
     name: str
     decision: Decision
     matches: Callable[[PreparedCall], bool]
+
+    def __post_init__(self) -> None:
+        if self.decision not in get_args(Decision):
+            raise ValueError(f"rule {self.name!r}: {self.decision!r} is no decision; use one of {get_args(Decision)}")
 
 
 FILE_RULE = Rule("ask before files change", "ask", lambda call: call.tool.name in ("write_file", "edit_file"))
@@ -60,7 +64,7 @@ class AuditRecord(NamedTuple):
 
     def settled(self, answer: object) -> "AuditRecord":
         """The record once a person was asked: allow for exactly "allow", else deny."""
-        return self._replace(decision="allow" if answer == "allow" else "deny", asked=True)
+        return self._replace(decision="allow" if type(answer) is str and answer == "allow" else "deny", asked=True)
 
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}

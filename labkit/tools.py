@@ -144,7 +144,7 @@ class ToolRegistry:
         try:
             result = prepared.tool.handler(prepared.input)
         except Exception as error:
-            return ToolResult.refusal("tool_execution_error", _words_of(error))
+            return ToolResult.refusal("tool_execution_error", words_of(error))
         return checked_result(result)
 
 
@@ -165,11 +165,14 @@ def checked_result(result: object) -> ToolResult:
     )
 
 
-def _words_of(error: Exception) -> str:
-    """What an exception says, without the folders of this machine."""
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    words = words.encode("utf-8", "replace").decode()
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+def words_of(error: Exception) -> str:
+    """What an exception says, without the folders of this machine; its kind alone where it cannot even say that."""
+    kind = type(error).__name__
+    try:
+        words = sendable(error.strerror if isinstance(error, OSError) and error.strerror else str(error))
+    except Exception:
+        return kind
+    return f"{kind}: {words}" if words else kind
 
 
 # ---- from a ValidationError to words that a model can act on; the same words on every pydantic ----
