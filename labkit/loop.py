@@ -426,10 +426,9 @@ def _with_ids(reply: AssistantMessage, at: int) -> AssistantMessage:
     """The reply with an id of its own for each call; those a server left out or gave twice are made from the place."""
     if not isinstance(reply, AssistantMessage):
         raise TypeError(f"a model client returns an AssistantMessage, not {type(reply).__name__}")
-    ids = [call.id for call in reply.tool_calls]
-    if len(set(ids)) == len(ids) and "" not in ids:
+    taken = {call.id for call in reply.tool_calls}
+    if len(taken) == len(reply.tool_calls) and "" not in taken:
         return reply
-    taken = set(ids)
     seen: set[str] = set()
     calls = []
     for index, call in enumerate(reply.tool_calls):

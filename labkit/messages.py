@@ -8,7 +8,7 @@ What is in a message is fixed when it is made. That a message stands in the righ
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -54,8 +54,7 @@ class ToolCall:
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(NamedTuple):
     """What came back from a call: the text that the model reads, and a code for programs (None: it went well)."""
 
     content: str

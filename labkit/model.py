@@ -5,9 +5,8 @@ Read `ModelRequest` first. This room knows neither how a reply is made (`labkit.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload
 
 from labkit.errors import PairingError
 from labkit.messages import AssistantMessage, Message, ToolMessage
@@ -77,8 +76,7 @@ class SentTool(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(NamedTuple):
     """All that the model will know: the system prompt, the history, what is said once (guidance), and the tools."""
 
     messages: MessageView
