@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -207,16 +208,57 @@ def _matches(workspace: Workspace, pattern: str) -> list[str]:
     parts = pattern.replace("\\", "/").split("/")
     if "\0" in pattern or not pattern.strip() or Path(pattern).is_absolute() or ".." in parts or pattern[0] in "/~":
         raise WorkspaceError("a pattern is relative to the workspace and holds no '..', such as **/*.py")
-    if parts[-1] == "**":
-        pattern += "/*"  # a closing ** means folders to some Pythons and everything to others
-    found: set[str] = set()
+    parts = [part for part in parts if part not in ("", ".")]
+    if parts[-1:] == ["**"]:
+        parts.append("*")
+    return sorted({sendable(path) for path in _found(workspace, parts)})[: GLOB_LIMIT + 1]
+
+
+def _found(workspace: Workspace, parts: list[str]) -> Iterator[str]:
+    """The paths that match the parts of a pattern. Not pathlib's glob, which lists what is behind a link outside.
+
+    Of links, only those are followed that lead to a place inside, and by `**` none.
+    """
+    todo = [("", 0)] if parts else []
+    done = set(todo)
+    while todo:
+        folder, at = todo.pop()
+        more: list[tuple[str, int]] = []
+        if parts[at] == "**":
+            more.append((folder, at + 1))
+        for name, is_folder, is_file in _entries(workspace, folder):
+            path = folder + name
+            if parts[at] == "**":
+                if is_folder:
+                    more.append((path + "/", at))
+            elif fnmatch(name, parts[at]):
+                if not is_folder and not is_file:
+                    is_folder, is_file = _behind(workspace, path)
+                if is_folder and at + 1 < len(parts):
+                    more.append((path + "/", at + 1))
+                if is_file and at + 1 == len(parts):
+                    yield path
+        todo += [one for one in more if one not in done]
+        done.update(more)
+
+
+def _entries(workspace: Workspace, folder: str) -> list[tuple[str, bool, bool]]:
+    """What is in a folder; nothing where it cannot be read or has gone meanwhile."""
+    if not folder:
+        return workspace.entries(workspace.root)
     try:
-        for place in workspace.root.glob(pattern):
-            if place.is_file() and place.resolve().is_relative_to(workspace.root):
-                found.add(sendable(workspace.relative(place)))
-    except (ValueError, NotImplementedError, re.error, RuntimeError):
-        raise WorkspaceError("that pattern cannot be read; write it like **/*.py") from None
-    return sorted(found)[: GLOB_LIMIT + 1]
+        return workspace.entries(workspace.locate("./" + folder))
+    except (OSError, WorkspaceError):
+        return []
+
+
+def _behind(workspace: Workspace, path: str) -> tuple[bool, bool]:
+    """Whether a link leads to a folder, or to a plain file, inside."""
+    try:
+        place = workspace.locate("./" + path)
+        return place.is_dir(), place.is_file()
+    except (OSError, WorkspaceError):
+        return False, False
 
 
 # ---- the shell ----
@@ -228,6 +270,9 @@ def _run(command: str, folder: Path, seconds: int) -> ToolResult:
         return ToolResult.refusal("tool_execution_error", "this Python runs in a browser and has no shell")
     if "\0" in command:
         return ToolResult.refusal("tool_execution_error", "a command holds no NUL character")
+    kept = bytearray()
+    dropped = [0]
+    late = False
     process = subprocess.Popen(
         command,
         shell=True,
@@ -238,15 +283,11 @@ def _run(command: str, folder: Path, seconds: int) -> ToolResult:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    assert process.stdout is not None
-    kept = bytearray()
-    dropped = [0]
-    # subtle: a reader of its own, because a full pipe would block the command, and a process that left the group
-    # may hold the pipe open for ever
-    reader = threading.Thread(target=_drain, args=(process.stdout, kept, dropped), daemon=True)
-    reader.start()
-    late = False
     try:
+        # subtle: a reader of its own, because a full pipe would block the command, and a process that left the group
+        # may hold the pipe open for ever
+        reader = threading.Thread(target=_drain, args=(process.stdout, kept, dropped), daemon=True)
+        reader.start()
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         late = True

@@ -6,6 +6,7 @@ link put there between check and use leads nowhere. Whether a call may write at 
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -17,6 +18,7 @@ from labkit.errors import WorkspaceError
 _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")  # not on Windows, where a checked path is opened
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_SPECIAL = "that is a special file (a pipe, socket or device) or a link, which no tool touches"
 
 
 class Workspace:
@@ -70,9 +72,10 @@ class Workspace:
             # subtle: beside the target, so that the rename stays on one disk and is one act
             scratch = f".{secrets.token_hex(8)}.tmp"
             scratch = scratch if folder is not None else str(place.parent / scratch)
-            file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _FLAGS, 0o666, **at)
             try:
-                with os.fdopen(file, "wb") as stream:
+                with open(
+                    scratch, "xb", opener=lambda it, how: os.open(it, how | _NOFOLLOW | _FLAGS, 0o666, **at)
+                ) as stream:
                     stream.write(data)
                     if mode is not None and hasattr(os, "fchmod"):
                         os.fchmod(stream.fileno(), mode)
@@ -85,9 +88,10 @@ class Workspace:
                     os.unlink(scratch, **at)
                 raise
 
-    def relative(self, place: Path) -> str:
-        """A place inside, as a model should see it: relative, with '/' on every system."""
-        return place.relative_to(self.root).as_posix()
+    def entries(self, place: Path) -> list[tuple[str, bool, bool]]:
+        """What is in a located folder: each name, whether a folder, whether a plain file. A link is neither."""
+        with self._folder(place) as folder, os.scandir(place if folder is None else folder) as found:
+            return [(one.name, one.is_dir(follow_symlinks=False), one.is_file(follow_symlinks=False)) for one in found]
 
     @contextlib.contextmanager
     def _file(self, place: Path) -> Iterator[int]:
@@ -106,12 +110,16 @@ class Workspace:
                 if place.is_dir():  # Windows says so for folders
                     raise WorkspaceError("that is a folder, no file; glob lists what is in it") from None
                 raise
+            except OSError as error:
+                if error.errno in (errno.ENXIO, errno.ELOOP):
+                    raise WorkspaceError(_SPECIAL) from None
+                raise
             try:
                 mode = os.fstat(file).st_mode
                 if stat.S_ISDIR(mode):
                     raise WorkspaceError("that is a folder, no file; glob lists what is in it")
                 if not stat.S_ISREG(mode):
-                    raise WorkspaceError("that is a special file (a pipe, socket or device), which no tool touches")
+                    raise WorkspaceError(_SPECIAL)
                 yield file
             finally:
                 os.close(file)
@@ -124,7 +132,10 @@ class Workspace:
                 place.mkdir(parents=True, exist_ok=True)
             yield None
             return
-        at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | _FLAGS)
+        try:
+            at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW | _FLAGS)
+        except (FileNotFoundError, NotADirectoryError):
+            raise WorkspaceError("the workspace folder is gone; nothing can be read or written") from None
         try:
             for name in place.relative_to(self.root).parts:
                 if make:
@@ -134,10 +145,12 @@ class Workspace:
                     deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW | _FLAGS, dir_fd=at)
                 except FileNotFoundError:
                     raise WorkspaceError("there is no such folder; glob lists what is there") from None
-                except NotADirectoryError:
-                    raise WorkspaceError("a part of the path is a file or a link, no folder") from None
-                os.close(at)
-                at = deeper
+                except OSError as error:
+                    if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                        raise WorkspaceError("a part of the path is a file or a link, no folder") from None
+                    raise
+                at, above = deeper, at  # subtle: before closing, so that an interrupt never closes one twice
+                os.close(above)
             yield at
         finally:
             os.close(at)
