@@ -69,13 +69,15 @@ class Workspace:
                 if not stat.S_ISREG(found.st_mode):
                     raise WorkspaceError("that is no plain file (a folder, link or special file); choose another path")
                 mode = stat.S_IMODE(found.st_mode)
+
+            def create(path: str, flags: int) -> int:
+                return os.open(path, flags | _NOFOLLOW | _FLAGS, 0o666, **at)
+
             # subtle: beside the target, so that the rename stays on one disk and is one act
             scratch = f".{secrets.token_hex(8)}.tmp"
             scratch = scratch if folder is not None else str(place.parent / scratch)
             try:
-                with open(
-                    scratch, "xb", opener=lambda it, how: os.open(it, how | _NOFOLLOW | _FLAGS, 0o666, **at)
-                ) as stream:
+                with open(scratch, "xb", opener=create) as stream:
                     stream.write(data)
                     if mode is not None and hasattr(os, "fchmod"):
                         os.fchmod(stream.fileno(), mode)
