@@ -520,7 +520,7 @@ with tempfile.TemporaryDirectory(dir="/tmp") as parent:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open folder cannot be removed there")
 def test_the_workspace_removed_in_mid_run_is_said_by_each_tool(tmp_path):
-    """With its folder gone each tool says so in a sentence and makes nothing; it works again when the folder is back."""
+    """With its folder gone each tool says so in a sentence, and works again when the folder is back."""
     folder = tmp_path / "ws"
 
     def remove(given):
