@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError
 from pydantic_core import from_json
 
 from labkit.errors import ToolDefinitionError
@@ -228,6 +228,8 @@ def _schema_at(schema: dict[str, Any], where: _Place) -> dict[str, Any]:
     """The part of a schema that speaks of one place; {} where it says nothing."""
     for part in where:
         schema = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
+        parts = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+        schema = parts[0] if len(parts) == 1 else schema  # `X | None` speaks of X
     return schema
 
 
@@ -284,11 +286,9 @@ def _wanted(fault: Any, schema: dict[str, Any]) -> str:
             text += f", not text: send the {_KINDS[kind].split()[-1]} itself, not JSON inside a string"
         return text
     if kind in ("literal_error", "enum"):
-        return (
-            f"must be one of {', '.join(map(repr, here['enum']))}"
-            if "enum" in here
-            else f"must be {here.get('const')!r}"
-        )
+        if "enum" in here:
+            return f"must be one of {', '.join(map(repr, here['enum']))}"
+        return f"must be {here['const']!r}" if "const" in here else f"must be {context['expected']}"
     if kind in ("string_pattern_mismatch", "string_too_short") and "pattern" not in here and here.get("minLength") == 1:
         return "must not be blank"
     if kind == "string_pattern_mismatch":
@@ -312,10 +312,14 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     Raises ToolDefinitionError where the model leaves anything open: an Any, a free object, a part that is not strict.
     """
-    model.model_rebuild()
+    try:
+        model.model_rebuild()
+        raw = model.model_json_schema()
+    except PydanticUserError as error:
+        raise ToolDefinitionError(f"{model.__name__}: no JSON Schema can be made of it: {error.message}") from None
+    schema = _closed(_undescribed(raw), raw.get("$defs", {}), model.__name__, ())
     _must_be_strict(model)
-    raw = model.model_json_schema()
-    return _closed(_undescribed(raw), raw.get("$defs", {}), model.__name__, ())
+    return schema
 
 
 def _undescribed(schema: dict[str, Any]) -> dict[str, Any]:
@@ -329,13 +333,15 @@ def _must_be_strict(model: type[BaseModel]) -> None:
     while stack:
         node = stack.pop()
         if isinstance(node, dict):
-            if node.get("type") in ("model", "typed-dict"):
+            if node.get("type") in ("model", "typed-dict", "dataclass"):
                 cls = node["cls"]
                 config = getattr(cls, "model_config" if issubclass(cls, ToolInput) else "__pydantic_config__", {})
                 if any(config.get(key) != wanted for key, wanted in ToolInput.model_config.items()):
                     raise ToolDefinitionError(
                         f"{model.__name__}: {cls.__name__} must stand on labkit.ToolInput and keep its settings"
                     )
+            if node.get("type") in ("any", "json"):
+                raise ToolDefinitionError(f"{model.__name__}: a field's schema is narrower than the Any behind it")
             if node.get("strict") is False or node.get("allow_inf_nan") is True:
                 raise ToolDefinitionError(f"{model.__name__}: a field loosens what labkit.ToolInput demands")
             stack.extend(value for key, value in node.items() if key != "metadata")
@@ -355,6 +361,9 @@ def _closed(node: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...])
     out = {key: value for key, value in node.items() if key not in ("title", "$defs", "properties", "items", "anyOf")}
     if not {"type", "enum", "const", "anyOf"} & node.keys():
         raise ToolDefinitionError(f"{path}: may be anything; give it a type, since a tool takes only what it names")
+    # subtle: to pydantic 1, 1.0 and true are one literal
+    if not all(isinstance(value, str | None) for value in (*node.get("enum", ()), node.get("const"))):
+        raise ToolDefinitionError(f"{path}: only texts can be listed; give it a type and bounds instead")
     if node.get("type") == "object":
         if node.get("additionalProperties") is not False:
             raise ToolDefinitionError(f"{path}: an open object; name its fields in a model on labkit.ToolInput")
