@@ -172,6 +172,8 @@ def words_of(error: Exception) -> str:
         words = sendable(error.strerror if isinstance(error, OSError) and error.strerror else str(error))
     except Exception:
         return kind
+    if isinstance(error, ImportError) and error.path:
+        words = words.replace(f" ({error.path})", "")
     return f"{kind}: {words}" if words else kind
 
 

@@ -1,0 +1,25 @@
+"""What pytest needs before the tests: how hypothesis searches, and a workspace with one file."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "lab",
+    deadline=None,  # no test asserts seconds
+    max_examples=100,
+    derandomize="CI" in os.environ,  # the same examples on each run there; new ones at home
+    # the shared folder is only read from where hypothesis runs
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("lab")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A workspace that holds a.txt."""
+    place = tmp_path / "workspace"
+    place.mkdir()
+    (place / "a.txt").write_bytes(b"hello\n")
+    return place
