@@ -8,7 +8,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -273,6 +272,8 @@ def _run(command: str, folder: Path, seconds: int) -> ToolResult:
     kept = bytearray()
     dropped = [0]
     late = False
+    import subprocess  # here, since most runs start no process, and its import is felt
+
     process = subprocess.Popen(
         command,
         shell=True,
@@ -313,10 +314,12 @@ def _drain(stream: IO[bytes], kept: bytearray, dropped: list[int]) -> None:
             dropped[0] += len(chunk) - len(chunk[:room])
 
 
-def _end_group(process: "subprocess.Popen[bytes]") -> None:
+def _end_group(process: Any) -> None:
     """End the command and whatever of its group is left."""
     if os.name == "nt":
         if process.poll() is None:
+            import subprocess
+
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
         return
     with contextlib.suppress(ProcessLookupError):

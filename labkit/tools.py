@@ -41,7 +41,7 @@ class ToolInput(BaseModel):
 class OpenInput(BaseModel):
     """Any JSON object, for a tool that checks by itself. Only the published designs do; see `ToolDefinition.schema`."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
     @property
     def given(self) -> dict[str, Any]:

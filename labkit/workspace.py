@@ -8,7 +8,6 @@ link put there between check and use leads nowhere. Whether a call may write at 
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,7 +73,7 @@ class Workspace:
                 return os.open(path, flags | _NOFOLLOW | _FLAGS, 0o666, **at)
 
             # subtle: beside the target, so that the rename stays on one disk and is one act
-            scratch = f".{secrets.token_hex(8)}.tmp"
+            scratch = f".{os.urandom(8).hex()}.tmp"
             scratch = scratch if folder is not None else str(place.parent / scratch)
             try:
                 with open(scratch, "xb", opener=create) as stream:
