@@ -1,4 +1,4 @@
-"""labkit in the benchmark's form: a whole P05 agent, every safeguard on, with a model that takes its replies from a script.
+"""labkit in the benchmark's form: a whole P05 agent, every safeguard on, its model reading from a script.
 
 `build(script, workload, variant) -> Adapter`; `common` and `workloads` are the harness's. What is timed is a run from a
 fresh agent; its workspace is made before the clock starts.
