@@ -61,6 +61,10 @@ class OpenAIModelClient:
     SettingsError for an address that is none; ValueError for the other arguments.
     """
 
+    model: str = ""  # defaults, since a traceback may show a client that was not made to the end
+    address: str = ""
+    calls: Calls = "native"
+
     def __init__(
         self,
         *,
@@ -85,16 +89,16 @@ class OpenAIModelClient:
             raise ValueError(f"options= must not hold {', '.join(taken)}, which the client sets itself")
         base, self.address = _addresses(base_url)
         self.model = model
-        self.calls: Calls = calls
+        self.calls = calls
         self.usage = Usage()
-        self._timeout = timeout
+        self.timeout = timeout
         self._stream = stream
         self._on_text = on_text or (lambda text: None)
         self._late_system_role: SystemRole = late_system_role
         self._head = to_json({"model": model, **(options or {})})[:-1]
         self._retries = retries
         self._max_requests = max_requests
-        self._secret = frozenset(key[at : at + 4] for at in range(len(key) - 3))
+        self._secret = _Secret(key)
         self._sent = [_Sent(late_system_role)]
         self._hold, self._post, close = _connection(base, key, timeout)
         # subtle: nobody declares when an agent's client has done its work, and a socket left open is a warning
@@ -119,7 +123,7 @@ class OpenAIModelClient:
     def complete(self, request: ModelRequest) -> AssistantMessage:
         """The server's reply. ModelError names the address, the cause and what to do."""
         body = self._body(request)
-        until = time.monotonic() + self._timeout
+        until = time.monotonic() + self.timeout
         with self._hold(until):
             for tries in range(1, self._retries + 2):
                 outcome = self._exchange(body, show=self._stream and not self._tells(request))
@@ -250,7 +254,7 @@ class OpenAIModelClient:
         names = [type(one).__name__ for one in chain]
         if any("Timeout" in name for name in names):
             return _Failure(
-                f"no whole answer within {self._timeout:g} s", "See that the server is up, or give a longer timeout=."
+                f"no whole answer within {self.timeout:g} s", "See that the server is up, or give a longer timeout=."
             )
         said = self._quoted(str(chain[-1]) or names[-1])
         if "ConnectError" in names:
@@ -266,12 +270,7 @@ class OpenAIModelClient:
 
     def _quoted(self, said: object) -> str:
         """Foreign words in one short line, without anything that could be of the key."""
-        text = " ".join(words_of(said).split())
-        hidden = {
-            place for at in range(len(text) - 3) if text[at : at + 4] in self._secret for place in range(at, at + 4)
-        }
-        shown = "".join("\0" if at in hidden else char for at, char in enumerate(text))
-        shown = re.sub("\0+", "[key]", shown)
+        shown = self._secret.hidden(" ".join(words_of(said).split()))
         return (shown if len(shown) <= 300 else shown[:300] + "...").rstrip(".")
 
 
@@ -304,6 +303,24 @@ class _Key(str):
 
     def __repr__(self) -> str:
         return "<hidden>"
+
+
+class _Secret:
+    """Finds the key, and what looks like a part of it, in foreign words."""
+
+    def __init__(self, key: str) -> None:
+        self._parts = frozenset(key[at : at + 4] for at in range(len(key) - 3))
+
+    def hidden(self, text: str) -> str:
+        """The text with [key] for every run of characters that has four in a row of the key."""
+        out: list[str] = []
+        kept = 0
+        for at in range(len(text) - 3):
+            if text[at : at + 4] in self._parts:
+                if at > kept or not out:
+                    out += [text[kept:at], "[key]"]
+                kept = at + 4
+        return "".join(out) + text[kept:]
 
 
 class _Sent:
