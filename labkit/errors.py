@@ -5,6 +5,7 @@ LabkitError
  |-- WorkspaceError        a path that is not in the workspace, or no plain file there  (also a ValueError)
  |-- PairingError          a history in which calls and results do not match
  |-- ScriptError           a script that ran out, or an entry that is none
+ |-- CassetteError         a recording that is damaged, at its end, or of another conversation
  '-- ModelError            a live model that did not answer
       '-- SettingsError    a live model that was not configured
 """
@@ -36,6 +37,10 @@ class ScriptError(LabkitError):
     def __init__(self, message: str, requests: int) -> None:
         super().__init__(message)
         self.requests = requests
+
+
+class CassetteError(LabkitError):
+    """A cassette that can't be read or does not fit what is asked. The message names the file, and shows a diff."""
 
 
 class ModelError(LabkitError):
