@@ -7,6 +7,7 @@ call is an error of the step; the final answer is its final_answer tool.
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 import common
 from common import Adapter, Outcome, count, hand_checked
