@@ -242,7 +242,7 @@ def test_the_picture_carries_its_alternative_text(run):
 def test_odd_labels_neither_warn_nor_break(run):
     """Chinese names, formula signs and HTML in a label draw without a warning; the table has them as they are."""
     result = run(update("a"))
-    for name in ("编写", "a$b$_c^{", "<b>", "$"):
+    for name in ("编写", "a$\\frac{$b", "<b>", "$"):
         for figure in (plan_distance_figure({name: result}, title=name), timeline_figure({name: result})):
             assert figure._repr_png_()[0].startswith(b"\x89PNG")
             assert name in repr(figure)

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labkit.classroom.figures import request_size, table, timeline
+from labkit.classroom.figures import REMINDERS, request_size, table, timeline, wire_size
 from labkit.clients.scripted import Entry, ScriptedModelClient, call, say
 from labkit.designs import day55, s03
 from labkit.loop import Round
@@ -81,18 +81,22 @@ class Ran(NamedTuple):
         return ", ".join(f"{getattr(item, self.design.word)}: {item.status}" for item in self.todos) or "empty"
 
 
-def run_in(design: Design, script: Script, prompts: Sequence[str] = ("go",), tracker: Tracker | None = None) -> Ran:
-    """Say a script to a fresh agent of a design, in a workspace of its own that holds `a.txt`; one run for a prompt."""
+def run_in(design: Design, script: Script, prompts: Sequence[str] = ("go",), **parts: Any) -> Ran:
+    """Say a script to a fresh agent of a design, in a workspace of its own that holds `a.txt`; one run for a prompt.
+
+    `parts` are arguments of `build_agent` in place of those chosen here, such as `todos` or `hooks`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "a.txt").write_text("a line\n" * 20, encoding="utf-8")
         model = ScriptedModelClient(script(design))
-        agent = build_agent(P05, model, workspace=folder, todos=tracker or design.tracker(), max_rounds=100)
+        parts = {"todos": design.tracker(), "max_rounds": 100, **parts}
+        agent = build_agent(P05, model, workspace=folder, **parts)
         rounds = tuple(chain.from_iterable([agent.run(prompt).rounds for prompt in prompts]))
         return Ran(design, rounds, agent.todos, agent.history)
 
 
 _WIDE = 110
-"""A table with longer lines is written as blocks, one for a row."""
+"""A table of several columns with longer lines is written as blocks, one for a row."""
 
 
 class Table(NamedTuple):
@@ -105,7 +109,7 @@ class Table(NamedTuple):
         # A checklist has lines of its own; in the table they stand beside each other.
         rows = [[re.sub("\n+", " / ", cell) for cell in row] for row in self.rows]
         side_by_side = table(self.columns, rows)
-        if max(map(len, side_by_side.splitlines())) <= _WIDE:
+        if len(self.columns) == 2 or max(map(len, side_by_side.splitlines())) <= _WIDE:
             return side_by_side
         widest = max(map(len, self.columns[1:]))
         lines = []
@@ -182,10 +186,10 @@ def _new_turn(design: Design) -> list[Entry]:
 
 
 def _grown(ran: Ran) -> str:
-    """The size of the last request, in characters, and how much of it is reminders that stayed in the history."""
-    kept = [message for one in ran.rounds for message in one.kept]
-    size = request_size(ran.rounds[-1].request)
-    return f"{size:,} characters, {len(kept)} reminders kept in the history"
+    """The size of the last request, and how much of it is reminders."""
+    request = ran.rounds[-1].request
+    held = [wire_size(message) for message in request.messages if message.content in REMINDERS]
+    return f"{request_size(request):,} characters, {sum(held):,} of them in {len(held)} reminder{'s'[: len(held) > 1]}"
 
 
 def _tool(ran: Ran) -> str:
