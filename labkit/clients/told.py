@@ -6,6 +6,7 @@ gives form, not meaning.
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,10 @@ _HOW = (
     "Reply with one JSON object and nothing else. "
     'To call a tool: {"name": "<tool>", "arguments": {...}}. When the task is done: {"answer": "<what you did>"}.'
 )
+
+
+_BEGUN = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*')
+"""How a call begins. Cut off by the length limit it is a call still, and the loop will answer that it was cut off."""
 
 
 def told(messages: Iterable[Message], tools: Sequence[SentTool], late_system_role: str) -> list[dict[str, Any]]:
@@ -73,7 +78,10 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def heard(reply: AssistantMessage) -> AssistantMessage:
-    """The reply with the call or the answer that its text holds; without either, the reply as it is."""
+    """The reply with the call or the answer that its text holds, cut off or not; else the reply as it is."""
+    begun = _BEGUN.match(reply.content) if reply.finish_reason == "length" else None
+    if begun:
+        return replace(reply, content="", tool_calls=(ToolCall("", begun[1], reply.content[begun.end() :]),))
     found = _object_in(reply.content)
     if isinstance(found.get("name"), str) and "arguments" in found:
         arguments = found["arguments"]
