@@ -315,44 +315,58 @@ class Environment(object):
                 "This Python comes without its venv module. On Debian or Ubuntu: sudo apt install python3-venv. "
                 "Elsewhere install a complete Python 3.11 to 3.14. Then run the same command again."
             )
-        try:
-            if os.path.lexists(self.folder):
-                shutil.rmtree(self.folder)
-        except OSError as error:
-            raise Failure(
-                "The old .venv could not be removed (%s). Close JupyterLab and other programs that use it, or delete "
-                "the folder %s yourself, then run the same command again." % (error.strerror, self.folder)
-            )
+        if os.path.lexists(self.folder):
+            self.remove()
         command = [sys.executable, "-m", "venv", "--prompt", NAME, self.folder]
         try:
-            watch("1 of 2, an empty environment", command, self.root, lambda lines: "making it")
+            watch("1 of 3, an empty environment", command, self.root, lambda lines: "making it")
         except subprocess.CalledProcessError as error:
             raise Failure(
                 "%s\nPython could not make an environment; its words are above. On Debian or Ubuntu this helps: "
                 "sudo apt install python3-venv. Then run the same command again." % error.output
             )
 
+    def remove(self):
+        # type: () -> None
+        """Take away what is there. The stamp goes first: should we be stopped, nobody takes the rest for whole."""
+        delete = "import shutil, sys; shutil.rmtree(sys.argv[1])"
+        try:
+            if os.path.exists(self.stamp):
+                os.remove(self.stamp)
+            # In a process of its own only to show that it goes on: a cold disk takes a minute over 30,000 files.
+            watch("The old .venv", [sys.executable, "-c", delete, self.folder], self.root, lambda lines: "removing it")
+        except (OSError, subprocess.CalledProcessError) as error:
+            why = str(getattr(error, "output", error)).strip().splitlines()[-1]
+            raise Failure(
+                "The old .venv could not be removed (%s). Close JupyterLab and other programs that use it, or delete "
+                "the folder %s yourself, then run the same command again." % (why, self.folder)
+            )
+
     def install(self):
         # type: () -> None
         """The package itself, editable, and all that the lab and its tests need."""
-        command = [self.python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-        command += ["--progress-bar", "off", "-e", ".[lab,test]"]
         pinned = ["-c", self.constraints] if os.path.exists(os.path.join(self.root, self.constraints)) else []
+        wanted = ["-e", ".[lab,test]"]
         try:
+            # The pip that Python brings may be years old, and then takes twice as long over what follows.
+            self.pip("2 of 3, pip", ["--upgrade", "pip"])
             try:
-                self.pip(command + pinned)
+                self.pip("3 of 3, packages", wanted + pinned)
             except subprocess.CalledProcessError as error:
                 # The versions were recorded on one machine; another system or patch release may lack one of them.
                 if not pinned or not any(sign in error.output for sign in NO_SUCH_SET):
                     raise
                 print("%s does not suit this machine; going by pyproject.toml alone." % self.constraints, flush=True)
-                self.pip(command)
+                self.pip("3 of 3, packages", wanted)
         except subprocess.CalledProcessError as error:
             raise Failure(explain(error.output))
 
-    def pip(self, command):
-        # type: (list[str]) -> None
-        watch("2 of 2, packages", command, self.root, lambda lines: describe_pip(lines, self.site))
+    def pip(self, title, words):
+        # type: (str, list[str]) -> None
+        """`pip install words`, shown while it goes."""
+        command = [self.python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        command += ["--progress-bar", "off"] + words
+        watch(title, command, self.root, lambda lines: describe_pip(lines, self.site))
 
     def settle(self):
         # type: () -> None

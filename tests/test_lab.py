@@ -259,6 +259,17 @@ def test_an_environment_of_somebody_else_is_left_alone(checkout: Path) -> None:
     assert config.exists()
 
 
+@posix_only
+def test_an_environment_that_cannot_be_removed_counts_as_half_made(whole: Counted) -> None:
+    """The sentence gives the reason and the folder; what is left is never taken for whole."""
+    shutil.rmtree(whole.folder)
+    Path(whole.folder).symlink_to(Path(whole.root) / "notebooks")  # rmtree refuses to follow a link
+    Path(whole.stamp).write_text(json.dumps(whole.wanted()), encoding="utf-8")
+    with pytest.raises(lab.Failure, match=r"could not be removed \(.*symbolic link.*delete the folder"):
+        lab.Environment(whole.root).make()
+    assert whole.plan()[0] == "make"
+
+
 def test_no_news_popup(whole: Counted) -> None:
     """JupyterLab is told not to ask whether it may fetch news."""
     file = Path(whole.folder) / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
