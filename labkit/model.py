@@ -32,6 +32,11 @@ class MessageView(Sequence[Message]):
         self._length = len(history)
         self._tail = tail
 
+    @property
+    def tail(self) -> tuple[Message, ...]:
+        """What stands behind the history: in a request, its guidance."""
+        return self._tail
+
     def __len__(self) -> int:
         return len(self._head) + self._length + len(self._tail)
 
@@ -44,7 +49,7 @@ class MessageView(Sequence[Message]):
     def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
-            return tuple(self)[index]
+            return tuple([self[at] for at in range(len(self))[index]])
         at = range(len(self))[index]
         if at < len(self._head):
             return self._head[at]
