@@ -1,5 +1,7 @@
 """Figures and the comparison table: what is measured, what words stand beside a picture, what a picture may touch."""
 
+import base64
+import html
 import json
 import re
 import subprocess
@@ -17,11 +19,11 @@ from labkit.classroom.figures import (
     reminders_in,
     request_size,
     request_size_figure,
-    shared_prefix,
     timeline,
     timeline_figure,
     wire_size,
 )
+from labkit.frames import frames_of
 
 READ = call("read_file", path="a.txt")
 
@@ -54,12 +56,18 @@ def sizes(result, start, end=None):
 
 
 def test_size_is_the_compact_wire_form_in_characters(run):
-    """A message's size is its wire form as compact JSON; a request's is the sum of its messages, without the tools."""
+    """A message's size is its wire form as compact JSON and a comma; a request's is the sum, without the tools."""
     request = run(READ).rounds[1].request
-    texts = [
-        json.dumps(message, ensure_ascii=False, separators=(",", ":")) for message in request.to_openai()["messages"]
-    ]
-    assert request_size(request) == len("".join(texts))
+    text = json.dumps(request.to_openai()["messages"], ensure_ascii=False, separators=(",", ":"))
+    assert request_size(request) == len(text) - len("[]") + len(",")
+
+
+def test_figures_and_frames_measure_alike(run):
+    """One word, one number: a request has the same size in a frame and in a figure, also with a reminder in it."""
+    result = run(update("编写"), *[READ] * 5)
+    sizes = [frame.size for frame in frames_of(result)]
+    assert [request_size(one.request) for one in result.rounds] == sizes
+    assert [row[1] for row in request_size_figure(result).rows] == sizes
 
 
 def test_a_chinese_character_is_one_character():
@@ -145,11 +153,12 @@ def test_the_goal_only_gets_further_away(run):
 
 
 def test_the_shared_prefix_ends_before_guidance(run):
-    """Request k+1 shares all of request k but what was said for k alone."""
+    """Request k+1 shares all of request k but what was said for k alone; the first shares nothing."""
     rounds = run(*[READ] * 4).rounds
     reminder = wire_size(rounds[3].request.messages[-1])
-    assert shared_prefix(rounds[3].request, rounds[2].request) == request_size(rounds[2].request)
-    assert shared_prefix(rounds[4].request, rounds[3].request) == request_size(rounds[3].request) - reminder
+    sizes = [request_size(one.request) for one in rounds]
+    shared = [row[2] for row in request_size_figure(rounds).rows]
+    assert shared == [None, *sizes[:3], sizes[3] - reminder]
 
 
 def test_timeline_is_a_digit_for_a_request():
@@ -170,22 +179,14 @@ def test_a_figure_is_its_title_its_text_and_its_data(run):
     result = run(update("a"), READ)
     assert repr(plan_distance_figure({"kept up": result, "none": run(READ)}, title="How far")) == (
         "Figure: How far\n"
-        "Line chart, characters over requests. kept up: from 0 in request 2 to 258 in request 3, highest 258,\n"
+        "Line chart, characters over requests. kept up: from 0 in request 2 to 260 in request 3, highest 260,\n"
         "falling 0 times. none: no value in any request.\n"
         "\n"
         "request  kept up  none\n"
         "      1        -     -\n"
         "      2        0     -\n"
-        "      3      258     -"
+        "      3      260     -"
     )
-
-
-def test_the_size_figure_holds_sizes_and_shared_prefixes(run):
-    """Each row: request, size, shared; the first request shares nothing."""
-    rounds = run(*[READ] * 4).rounds
-    rows = request_size_figure(rounds).rows
-    assert [row[1] for row in rows] == [request_size(one.request) for one in rounds]
-    assert [row[2] for row in rows][:2] == [None, request_size(rounds[0].request)]
 
 
 def test_the_timeline_figure_holds_count_update_and_reminders(run):
@@ -291,17 +292,19 @@ def test_matplotlib_is_imported_late_and_pyplot_never(run):
     assert done.stderr == ""
 
 
-def test_ipython_shows_words_and_picture(run):
-    """What a cell stores: the repr as plain text, the PNG, and the alt text as its metadata."""
-    from IPython.core.formatters import DisplayFormatter
-
-    figure = plan_distance_figure({"a": run(update("a"))})
-    formatter = DisplayFormatter()
-    formatter.active_types = ["text/plain", "text/html", "image/png"]
-    data, metadata = formatter.format(figure)
+def test_a_cell_shows_the_picture_and_the_words(run):
+    """First the PNG with the repr and the alt text, then text and data as HTML of their own, without the picture."""
+    figure = plan_distance_figure({"<a>": run(update("a"))}, title="A < B")
+    (data, metadata), (words, _) = figure.outputs()
     assert set(data) == {"text/plain", "image/png"}
     assert data["text/plain"] == repr(figure)
+    assert base64.b64decode(data["image/png"]) == figure._repr_png_()[0]
     assert metadata["image/png"]["alt"] == figure.alt
+    assert set(words) == {"text/html"}
+    assert "<summary>A &lt; B: in words and numbers</summary>" in words["text/html"]
+    assert html.escape(figure.alt) in words["text/html"]
+    assert words["text/html"].count("<tr>") == 1 + len(figure.rows)
+    assert "<a>" not in words["text/html"]
 
 
 # ---- the comparison ----

@@ -4,7 +4,6 @@ Read `Design` first: it puts one list into each design's own terms. Then `compar
 written by hand: each comes from a run on the loop with a scripted model.
 """
 
-import html
 import json
 import re
 import tempfile
@@ -14,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labkit.classroom.figures import REMINDERS, request_size, table, timeline, wire_size
+from labkit.classroom.figures import REMINDERS, html_table, request_size, table, timeline, wire_size
 from labkit.clients.scripted import Entry, ScriptedModelClient, call, say
 from labkit.designs import day55, s03
 from labkit.loop import Round
@@ -119,16 +118,7 @@ class Table(NamedTuple):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col" style="text-align:left">{html.escape(name)}</th>' for name in self.columns)
-        body = "".join(f"<tr>{_html_row(row)}</tr>" for row in self.rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _html_row(row: tuple[str, ...]) -> str:
-    style = "text-align:left; vertical-align:top; white-space:pre-wrap"
-    first, *others = map(html.escape, row)
-    cells = "".join(f'<td style="{style}">{cell}</td>' for cell in others)
-    return f'<th scope="row" style="{style}">{first}</th>{cells}'
+        return html_table(self.columns, self.rows)
 
 
 def in_each(script: Script, see: Callable[[Ran], str], prompts: Sequence[str] = ("go",)) -> Table:

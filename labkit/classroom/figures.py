@@ -5,6 +5,8 @@ Python and compared as text; matplotlib is imported when a picture is asked for,
 nothing of a student's plots is touched. Colours are Okabe and Ito's, and no line is known by its colour alone.
 """
 
+import base64
+import html
 import io
 import json
 import logging
@@ -17,6 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from labkit.designs import day55, s03
+from labkit.frames import frames_of
 from labkit.loop import Round, RunResult
 from labkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from labkit.model import ModelRequest
@@ -39,23 +42,16 @@ Run = RunResult | Iterable[Round]
 
 
 def wire_size(message: Message) -> int:
-    """The size of a message: the characters of its wire form as compact JSON. Characters, not bytes and not tokens."""
-    return len(json.dumps(message.to_openai(), ensure_ascii=False, separators=(",", ":")))
+    """The size of a message: the characters of its wire form as compact JSON, and of the comma behind it.
+
+    Characters, not bytes and not tokens. Frames count in the same way.
+    """
+    return len(json.dumps(message.to_openai(), ensure_ascii=False, separators=(",", ":"))) + 1
 
 
 def request_size(request: ModelRequest) -> int:
     """The size of all messages of a request. The tools are not counted: they are the same in each request."""
     return sum(map(wire_size, request.messages))
-
-
-def shared_prefix(request: ModelRequest, before: ModelRequest) -> int:
-    """So many characters of a request are the beginning of the one before it, counted in whole messages."""
-    shared = 0
-    for mine, theirs in zip(request.messages, before.messages, strict=False):
-        if mine is not theirs and mine != theirs:
-            break
-        shared += wire_size(mine)
-    return shared
 
 
 def holds_plan(call: ToolCall, result: str) -> bool:
@@ -150,6 +146,27 @@ class Figure:
             drawing.savefig(picture, format="png", metadata={"Software": None})
         return picture.getvalue(), {"alt": self.alt}
 
+    def outputs(self) -> list[tuple[dict[str, str], dict[str, Any]]]:
+        """What a cell shows, as (data, metadata): the picture with its words, and the words again to be opened.
+
+        subtle: JupyterLab shows one form of an output and gives pictures no alternative text. So for who does not see
+        the picture the words are an output of their own, and that one holds no picture.
+        """
+        picture = self._repr_png_()
+        data, metadata = {"text/plain": repr(self)}, {}
+        if picture:
+            data["image/png"] = base64.b64encode(picture[0]).decode()
+            metadata["image/png"] = picture[1]
+        words = f"<details><summary>{html.escape(self.title)}: in words and numbers</summary>"
+        words += f"<p>{html.escape(self.alt)}</p>{html_table(self.columns, self.rows)}</details>"
+        return [(data, metadata), ({"text/html": words}, {})]
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        for data, metadata in self.outputs():
+            display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows as text, columns of numbers to the right, all else to the left; "-" for None."""
@@ -164,6 +181,18 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         ).rstrip()
         for line in cells
     )
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The same as HTML; the first cell of a row is its head."""
+    style = "text-align:left; vertical-align:top; white-space:pre-wrap"
+    head = "".join(f'<th scope="col" style="{style}">{html.escape(name)}</th>' for name in columns)
+    body = ""
+    for row in rows:
+        first, *others = [html.escape(_cell(value)) for value in row]
+        cells = "".join(f'<td style="{style}">{cell}</td>' for cell in others)
+        body += f'<tr><th scope="row" style="{style}">{first}</th>{cells}</tr>'
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(value: object) -> str:
@@ -198,17 +227,17 @@ def plan_distance_figure(
 
 def request_size_figure(run: Run, *, title: str = "What each request holds, and what it shares") -> Figure:
     """The size of each request, and how much of it is the beginning of the one before."""
-    requests = [one.request for one in _rounds(run)]
-    sizes: list[int | None] = [request_size(request) for request in requests]
-    shared: list[int | None] = [None, *[shared_prefix(after, before) for before, after in pairwise(requests)]]
-    rows = [(at + 1, size, _at(shared, at)) for at, size in enumerate(sizes)]
+    frames = frames_of(_rounds(run))
+    sizes = [frame.size for frame in frames]
+    shared = [frame.shared if at else None for at, frame in enumerate(frames)]
+    rows = [(at, *both) for at, both in enumerate(zip(sizes, shared, strict=True), 1)]
     names = ("size", "shared with the request before")
-    alt = f"Line chart, characters over requests. {_told(names[0], sizes)} {_told(names[1], shared[: len(sizes)])}"
+    alt = f"Line chart, characters over requests. {_told(names[0], sizes)} {_told(names[1], shared)}"
 
     def draw(drawing: Any) -> None:
         axes = _axes(drawing.subplots(), len(sizes), "characters")
         _line(axes, 0, names[0], sizes)
-        _line(axes, 1, names[1], shared[: len(sizes)])
+        _line(axes, 1, names[1], shared)
         _legend(axes)
 
     return Figure(title, alt, ("request", *names), tuple(rows), draw)
