@@ -48,6 +48,20 @@ NAME = "agent-loop-lab"
 COMMANDS = ("lab", "test", "setup", "regenerate", "labkit")
 # Without these JupyterLab asks each new reader whether it may fetch news.
 QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+NO_WAY = (
+    "NewConnectionError",
+    "NameResolutionError",
+    "Failed to establish a new connection",
+    "name resolution",
+    "getaddrinfo failed",
+    "ProxyError",
+    "ConnectTimeout",
+    "Read timed out",
+    "Connection reset",
+    "Max retries exceeded",
+    "after connection broken",
+    "Network is unreachable",
+)
 NO_SUCH_SET = ("No matching distribution found", "ResolutionImpossible")
 # What a failing pip wrote -> what to do about it. First match wins.
 ADVICE = (
@@ -61,20 +75,7 @@ ADVICE = (
         "certificate file, then run the same command again.",
     ),
     (
-        (
-            "NewConnectionError",
-            "NameResolutionError",
-            "Failed to establish a new connection",
-            "name resolution",
-            "getaddrinfo failed",
-            "ProxyError",
-            "ConnectTimeout",
-            "Read timed out",
-            "Connection reset",
-            "Max retries exceeded",
-            "after connection broken",
-            "Network is unreachable",
-        ),
+        NO_WAY,
         "The packages could not be fetched: there is no way to the package index. Check the network (or the proxy: "
         "HTTPS_PROXY), then run the same command again.",
     ),
@@ -175,13 +176,13 @@ def describe_pip(lines, site):
                 there = sum(name.endswith(".dist-info") for name in os.listdir(site))
             except OSError:
                 there = 0
-            return "installing %d packages, %d are there" % (total, min(there, total))
+            return "installing, %d of %d are there" % (min(there, total), total)
         if line.startswith("WARNING: Retrying"):
             return "no answer from the package index, trying again"
         if line.startswith("Collecting "):
             break
     found = sum(line.startswith("Collecting ") for line in lines)
-    return "fetching, %d packages so far" % found
+    return "fetching, %d so far" % found
 
 
 # --- the environment ---
@@ -354,7 +355,7 @@ class Environment(object):
                 self.pip("3 of 3, packages", wanted + pinned)
             except subprocess.CalledProcessError as error:
                 # The versions were recorded on one machine; another system or patch release may lack one of them.
-                if not pinned or not any(sign in error.output for sign in NO_SUCH_SET):
+                if not pinned or has(error.output, NO_WAY) or not has(error.output, NO_SUCH_SET):
                     raise
                 print("%s does not suit this machine; going by pyproject.toml alone." % self.constraints, flush=True)
                 self.pip("3 of 3, packages", wanted)
@@ -403,10 +404,16 @@ def take(handle):
     return True
 
 
+def has(output, signs):
+    # type: (str, tuple[str, ...]) -> bool
+    """Does one of the signs stand in what pip wrote?"""
+    return any(sign in output for sign in signs)
+
+
 def explain(output):
     # type: (str) -> str
     """The end of what pip wrote, and a sentence on what to do about it."""
-    fitting = [advice for signs, advice in ADVICE if any(sign in output for sign in signs)]
+    fitting = [advice for signs, advice in ADVICE if has(output, signs)]
     fitting.append("pip could not install the packages. Run %s setup --again to try anew." % ME)
     tail = [line for line in output.splitlines() if line.strip()][-12:]
     return "\n".join(["What pip said last:"] + ["  " + line for line in tail] + ["", fitting[0]])

@@ -211,6 +211,29 @@ def test_a_python_that_is_gone_makes_it_anew(whole: Counted) -> None:
     assert whole.plan() == ("make", "the Python it was made with is gone")
 
 
+@pytest.mark.parametrize(
+    ("said", "tries"),
+    [
+        ("ERROR: No matching distribution found for soupsieve==99", [True, False]),
+        ("after connection broken by 'NewConnectionError'\nERROR: No matching distribution found for x", [True]),
+        ("No space left on device", [True]),
+    ],
+)
+def test_constraints_that_do_not_suit_are_left_out(checkout: Path, said: str, tries: list[bool]) -> None:
+    """Versions recorded on one machine must not lock out another; other failures are not tried twice."""
+
+    class Failing(Counted):
+        def pip(self, title: str, words: list[str]) -> None:
+            if "pip" not in words:
+                self.calls.append("-c" in words)
+                raise subprocess.CalledProcessError(1, words, output=said)
+
+    environment = Failing(checkout)
+    with pytest.raises(lab.Failure):
+        lab.Environment.install(environment)
+    assert environment.calls == tries
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints"])
 def test_a_changed_list_of_packages_updates(whole: Counted, name: str) -> None:
     """After a change of pyproject.toml or of the constraints the packages are brought up to date, once."""
@@ -380,11 +403,11 @@ def test_words_become_a_command(words: list[str], command: str, rest: list[str])
 @pytest.mark.parametrize(
     ("lines", "shown"),
     [
-        ([], "fetching, 0 packages so far"),
-        (["Collecting a", "  Downloading a.whl", "Collecting b"], "fetching, 2 packages so far"),
+        ([], "fetching, 0 so far"),
+        (["Collecting a", "  Downloading a.whl", "Collecting b"], "fetching, 2 so far"),
         (["Collecting a", "WARNING: Retrying (Retry(total=4"], "no answer from the package index, trying again"),
-        (["WARNING: Retrying (Retry(total=4", "Collecting a"], "fetching, 1 packages so far"),
-        (["Collecting a", "Installing collected packages: a, b, c"], "installing 3 packages, 1 are there"),
+        (["WARNING: Retrying (Retry(total=4", "Collecting a"], "fetching, 1 so far"),
+        (["Collecting a", "Installing collected packages: a, b, c"], "installing, 1 of 3 are there"),
     ],
 )
 def test_progress_of_pip(tmp_path: Path, lines: list[str], shown: str) -> None:
