@@ -119,8 +119,9 @@ class _Fault(Exception):
 
 
 def _checked(given: dict[str, Any]) -> tuple[Item, ...]:
+    # The odd words below are Python's own: the published code never asks what shape it was given.
     if "items" not in given:
-        raise _Fault("'items'")  # this and the next but one are what Python itself says where nobody checked
+        raise _Fault("'items'")
     found = given["items"]
     if not isinstance(found, list | str | dict):
         raise _Fault(f"object of type '{type(found).__name__}' has no len()")
