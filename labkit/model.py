@@ -33,6 +33,11 @@ class MessageView(Sequence[Message]):
         self._tail = tail
 
     @property
+    def head(self) -> tuple[Message, ...]:
+        """What stands before the history: in a request, the system prompt."""
+        return self._head
+
+    @property
     def tail(self) -> tuple[Message, ...]:
         """What stands behind the history: in a request, its guidance."""
         return self._tail
