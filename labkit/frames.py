@@ -6,7 +6,8 @@ call, the list and the count before and after, and how large the request was. No
 
 import html
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from labkit.loop import Round, RunResult, Settled
@@ -14,6 +15,11 @@ from labkit.messages import AssistantMessage, Message, ToolMessage
 
 SHOWN = 300
 """So many characters of one text are shown; of the rest the number is given."""
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""Characters that show nothing, or tell a terminal to do something: a model could hide with them what it asks for."""
+
+_NOT_RUN = ("unknown_tool", "invalid_json", "invalid_arguments", "truncated", "cancelled")
 
 _ROLES = {"SystemMessage": "system", "UserMessage": "user", "AssistantMessage": "assistant", "ToolMessage": "tool"}
 
@@ -39,7 +45,7 @@ class Frame(NamedTuple):
         lines = [self.title]
         for part in self.parts:
             lines.append(f"  {part.heading}")
-            lines += [f"    {line}" for text in part.lines for line in text.split("\n")]
+            lines += [f"    {line}".rstrip() for text in part.lines for line in text.split("\n")]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -96,22 +102,30 @@ def framed(rounds: Iterable[Round]) -> Iterator[Frame]:
 
 
 def checklist(todos: Iterable[Any], before: Iterable[Any] | None = None) -> tuple[str, ...]:
-    """A list in words, one line an item; with `before`, what was added, changed and removed since."""
-    old = list(before or ())
+    """A list in words, one line an item; with `before`, what was added, changed and removed since.
+
+    An item is known again by its id, or by its text where the design has no ids.
+    """
+    now, old = list(todos), list(before or ())
+    known = _known_again(now, old)
     lines = []
-    for item in todos:
-        match = next((other for other in old if _label(other) == _label(item)), None)
-        if match is not None:
-            old.remove(match)
-        told = f"was {match.status}" if match is not None and match.status != item.status else ""
-        told = "added" if match is None and before is not None else told
-        lines.append(f"[{item.status}] {cut(_label(item))}" + (f"  ({told})" if told else ""))
-    return (*lines, *[f"removed: [{item.status}] {cut(_label(item))}" for item in old])
+    for at, item in enumerate(now):
+        told = _changes(old[known[at]] if at in known else None, item) if before is not None else []
+        lines.append(_whole(item) + (f"  ({', '.join(told)})" if told else ""))
+    kept = set(known.values())
+    return (*lines, *[f"removed: {_whole(item)}" for at, item in enumerate(old) if at not in kept])
 
 
-def cut(text: str, shown: int = SHOWN) -> str:
-    """The text, or its beginning and how much more there is."""
-    return text if len(text) <= shown else f"{text[:shown]}... [{len(text) - shown} more characters]"
+def completed(todos: Iterable[Any]) -> int:
+    """How many items of a list say that they are completed."""
+    return sum(_field(item, "status") == "completed" for item in todos)
+
+
+def cut(text: str, shown: int | None = SHOWN) -> str:
+    """The text, or its beginning and how much more there is; what cannot be seen in it as an escape."""
+    more = 0 if shown is None else len(text) - shown
+    text = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text[:shown])
+    return f"{text}... [{more} more characters]" if more > 0 else text
 
 
 # ---- the parts of a frame ----
@@ -127,40 +141,45 @@ def _parts(turn: Round, new: tuple[Message, ...], once: tuple[Message, ...], siz
     yield Part("reply", (_line(turn.reply),))
     if turn.settled:
         yield Part("calls", tuple(map(_settled, turn.settled)))
-    if hasattr(turn.before, "count"):
-        yield Part(f"rounds without an update: {turn.before.count} before, {turn.after.count} after")
-    if hasattr(turn.before, "todos"):
-        yield from _list_part(turn.before.todos, turn.after.todos)
+    # subtle: a view is whatever an observer likes, a tuple too, whose `count` is a method
+    counts = [getattr(view, "count", None) for view in (turn.before, turn.after)]
+    if all(isinstance(count, int) for count in counts):
+        yield Part(f"rounds without an update: {counts[0]} before, {counts[1]} after")
+    if hasattr(turn.before, "todos") and hasattr(turn.after, "todos"):
+        yield _list_part(tuple(turn.before.todos), tuple(turn.after.todos))
     if turn.kept or turn.context:
         yield Part("stays in the history", tuple(map(_line, (*turn.kept, *turn.context))))
     if turn.notes:
-        yield Part("notes", turn.notes)
+        yield Part("notes", tuple(map(_indented, turn.notes)))
     yield Part(f"the run ended: {turn.stop_reason}" if turn.stop_reason else "the run goes on")
 
 
-def _list_part(before: Any, after: Any) -> Iterator[Part]:
-    if tuple(before) == tuple(after):
-        yield Part("the list: unchanged" if after else "the list: empty", checklist(after))
-    else:
-        done = sum(item.status == "completed" for item in after)
-        heading = f"the list: replaced, {len(before)} items before, {len(after)} after, {done} completed"
-        yield Part(heading, checklist(after, before))
+def _list_part(before: tuple[Any, ...], after: tuple[Any, ...]) -> Part:
+    if before == after:
+        return Part("the list: unchanged" if after else "the list: empty", checklist(after))
+    heading = f"the list: replaced, {len(before)} items before, {len(after)} after, {completed(after)} completed"
+    return Part(heading, checklist(after, before))
+
+
+_RAN = ("tool_execution_error", "invalid_tool_result")
 
 
 def _settled(one: Settled) -> str:
     call, result, audit = one
     if audit is None:
-        decision = f"refused [{result.error}]" if result.error else "run"
+        decision = f"run, failed [{result.error}]" if result.error else "run"
+        if result.error in _NOT_RUN or (result.error or "").startswith("hook_"):
+            decision = f"refused [{result.error}]"
     else:
         word = {"allow": "allowed", "deny": "denied", "ask": "asked"}[audit.decision]
         asked = " after asking" if audit.asked else ""
         decision = f"{word}{asked} ({audit.source}: {audit.reason})"
         decision += f", failed [{result.error}]" if result.error and audit.decision == "allow" else ""
-    return f"{call.id} {call.name} {cut(call.arguments)}\n  {decision}\n  {cut(result.content)}"
+    return f"{cut(call.id)} {cut(call.name)} {_indented(call.arguments)}\n  {decision}\n  {_indented(result.content)}"
 
 
 def _what(turn: Round) -> str:
-    names = [call.name for call in turn.reply.tool_calls]
+    names = [cut(call.name) for call in turn.reply.tool_calls]
     return ", ".join(names) if names else "an answer in text" if turn.stop_reason == "completed" else "a reply in text"
 
 
@@ -168,20 +187,63 @@ def _line(message: Message) -> str:
     """A message on one line: role, id, text."""
     role = _ROLES[type(message).__name__]
     if isinstance(message, ToolMessage):
-        return f"{role} {message.tool_call_id}: {cut(message.content)}"
+        return f"{role} {cut(message.tool_call_id)}: {_indented(message.content)}"
     text = message.content
     if isinstance(message, AssistantMessage):
-        calls = ", ".join(f"{call.id} {call.name}" for call in message.tool_calls)
+        calls = ", ".join(f"{cut(call.id)} {cut(call.name)}" for call in message.tool_calls)
         text = " ".join(filter(None, [message.refusal and f"(refusal) {message.refusal}", text]))
         if calls:
-            return f"{role}: {cut(text)} calls {calls}" if text else f"{role}: calls {calls}"
-    return f"{role}: {cut(text) or '(no text)'}"
+            return f"{role}: {_indented(text)} calls {calls}" if text else f"{role}: calls {calls}"
+    return f"{role}: {_indented(text) or '(no text)'}"
+
+
+def _indented(text: str) -> str:
+    """The text cut, its further lines set in: a text cannot look like a line of the frame."""
+    return cut(text).replace("\n", "\n    ")
+
+
+def _field(item: Any, name: str) -> Any:
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def _text(item: Any) -> str:
+    """What an item says; designs call it content or text, and a student's own may be anything."""
+    words = _field(item, "content") or _field(item, "text")
+    return cut(str(item if words is None else words)).replace("\n", " ")
 
 
 def _label(item: Any) -> str:
     """An item's text, with its id where the design has one."""
-    text: str = item.content if hasattr(item, "content") else item.text
-    return f"#{item.id}: {text}" if hasattr(item, "id") else text
+    id = _field(item, "id")
+    return _text(item) if id is None else f"#{cut(str(id))}: {_text(item)}"
+
+
+def _whole(item: Any) -> str:
+    """An item in words: its status, its id, its text."""
+    return f"[{_field(item, 'status')}] {_label(item)}"
+
+
+def _known_again(now: list[Any], old: list[Any]) -> dict[int, int]:
+    """Which of the new items (by place) was which of the old."""
+    known: dict[int, int] = {}
+    # twins first: of equal items none is called changed while another is called removed
+    for key in (_whole, _label, lambda item: str(_field(item, "id") or "")):
+        waiting: dict[str, list[int]] = {}
+        for at, item in enumerate(old):
+            if at not in known.values():
+                waiting.setdefault(key(item), []).append(at)
+        for at, item in enumerate(now):
+            if at not in known and key(item) and waiting.get(key(item)):
+                known[at] = waiting[key(item)].pop(0)
+    return known
+
+
+def _changes(old: Any, item: Any) -> list[str]:
+    """What became of an item."""
+    if old is None:
+        return ["added"]
+    told = [f"was {_field(old, 'status')}"] if _field(old, "status") != _field(item, "status") else []
+    return [*told, *[f"was: {_text(old)}"] * (_text(old) != _text(item))]
 
 
 def _size(message: Message) -> int:
