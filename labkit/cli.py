@@ -12,12 +12,12 @@ from typing import Any
 
 from labkit.clients.scripted import Entry, ScriptedModelClient, call, reply, say
 from labkit.errors import LabkitError
-from labkit.frames import checklist, cut, framed
+from labkit.frames import checklist, completed, cut, framed
 from labkit.loop import Round, RunResult
-from labkit.messages import ToolCall
-from labkit.model import ModelClient
+from labkit.messages import AssistantMessage, ToolCall
+from labkit.model import ModelClient, ModelRequest
 from labkit.permissions import Ask
-from labkit.profiles import PROFILES, build_agent
+from labkit.profiles import PROFILES, Agent, build_agent
 
 COMPLETED, ENDED_OTHERWISE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -88,39 +88,55 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    """A whole number from 1 on; argparse names the option."""
+    if not (text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
 
 
 def run(given: argparse.Namespace) -> int:
-    """One prompt through one profile: each round as a frame, then how it ended."""
+    """One prompt through one profile. Returns the exit code."""
+    try:
+        try:
+            agent = _agent(given)
+        except (LabkitError, ScriptFileError, ValueError) as error:
+            return _failed(error, USAGE)
+        try:
+            return _shown(agent, given)
+        except LabkitError as error:
+            return _failed(error, ENDED_OTHERWISE)
+    except KeyboardInterrupt:
+        print("\nlabkit: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # whoever reads the output wants no more of it, as `head` does; Python would complain once more at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ENDED_OTHERWISE
+
+
+def _agent(given: argparse.Namespace) -> Agent:
+    """The agent that the options describe."""
     profile = PROFILES[given.chapter - 1]
     parts: dict[str, Any] = {"max_rounds": given.max_rounds}
     if "tools" in profile.capabilities:
         parts["workspace"] = given.workspace
     if "permissions" in profile.capabilities:
         parts["approver"] = ask_on_terminal
-    try:
-        agent = build_agent(profile, _model(given), **parts)
-    except (LabkitError, ScriptFileError, ValueError) as error:
-        return _failed(error, USAGE)
+    return build_agent(profile, _model(given), **parts)
+
+
+def _shown(agent: Agent, given: argparse.Namespace) -> int:
+    """The run, each round as a frame and a line of progress, then the list and how it ended."""
     ended: list[RunResult] = []
-    try:
-        for frame in framed(_keeping(agent.rounds(given.prompt), ended)):
-            print(frame)
-            print(_progress(frame.number, given.max_rounds, agent.todos), flush=True)
-    except KeyboardInterrupt:
-        print("\nlabkit: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except LabkitError as error:
-        return _failed(error, ENDED_OTHERWISE)
+    for frame in framed(_keeping(agent.rounds(given.prompt), ended)):
+        print(frame)
+        print(_progress(frame.number, given.max_rounds, agent.todos), flush=True)
     result = ended[0]
     if agent.todos:
         print("the list:", *[f"  {line}" for line in checklist(agent.todos)], sep="\n")
-    print(f"ended: {result.stop_reason}, after {len(result.rounds)} rounds")
-    print(result.text)
+    count = len(result.rounds)
+    print(f"ended: {result.stop_reason}, after {count} round{'s' * (count != 1)}")
+    print(cut(result.text, None), flush=True)
     return COMPLETED if result.stop_reason == "completed" else ENDED_OTHERWISE
 
 
@@ -130,8 +146,7 @@ def _keeping(rounds: Generator[Round, None, RunResult], ended: list[RunResult]) 
 
 
 def _progress(number: int, most: int, todos: Sequence[Any]) -> str:
-    done = sum(item.status == "completed" for item in todos)
-    plan = f"; the list: {done} of {len(todos)} completed" if todos else ""
+    plan = f"; the list: {completed(todos)} of {len(todos)} completed" if todos else ""
     return f"--- round {number} of at most {most}{plan}\n"
 
 
@@ -142,13 +157,15 @@ def _failed(error: Exception, code: int) -> int:
 
 def ask_on_terminal(ask: Ask) -> str:
     """Put the question to whoever sits at the terminal; with no terminal the answer is deny, and that is said."""
-    question = f"{ask.tool.name} wants to run: {cut(ask.call.arguments, 1000)}\n  {ask.reason}"
+    # subtle: whole, and with escapes for what cannot be seen; nobody should allow what was cut off or hidden
+    question = f"{ask.tool.name} wants to run: {cut(ask.call.arguments, None)}\n  {ask.reason}"
     if not (sys.stdin and sys.stdin.isatty()):
         print(f"{question}\n  no terminal to ask on, so the answer is deny")
         return "deny"
-    print(question, flush=True)
+    terminal = sys.stdout if sys.stdout.isatty() else sys.stderr
+    print(f"{question}\n  Allow? [y/N] ", end="", file=terminal, flush=True)
     try:
-        answer = input("  Allow? [y/N] ")
+        answer = input()
     except EOFError:
         answer = ""
     return "allow" if answer.strip().lower() in ("y", "yes") else "deny"
@@ -170,7 +187,26 @@ def _model(given: argparse.Namespace) -> ModelClient:
     from labkit.clients.openai import OpenAIModelClient
 
     options = {name: value for name in ("calls", "late_system_role") if (value := getattr(given, name)) is not None}
-    return OpenAIModelClient.from_env(stream=True, on_text=lambda text: print(text, end="", flush=True), **options)
+    client = OpenAIModelClient.from_env(stream=True, on_text=_while_it_comes, **options)
+    return _LineAfter(client)
+
+
+def _while_it_comes(text: str) -> None:
+    print(cut(text, None), end="", flush=True)
+
+
+class _LineAfter:
+    """A model whose text is shown while it comes; with its end, the line ends."""
+
+    def __init__(self, model: ModelClient) -> None:
+        self._model = model
+
+    def complete(self, request: ModelRequest) -> AssistantMessage:
+        """The model's reply."""
+        message = self._model.complete(request)
+        if message.content:
+            print("\n")
+        return message
 
 
 def read_script(file: str | os.PathLike[str]) -> list[Entry]:
