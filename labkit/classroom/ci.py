@@ -1,6 +1,6 @@
 """What the comparison of outputs says of one cell: for the lesson that shows why an output can be trusted.
 
-The real thing is run: a notebook of one cell, with the stored output given, is compared by nbval in a process of its own.
+The real thing is run: a notebook of one cell with this stored output, compared by nbval in a process of its own.
 """
 
 import re
