@@ -83,8 +83,10 @@ class LocalServer:
 def _must_be_free(port: int) -> None:
     """ModelError for a port that is taken: the engine would wait for it without a word."""
     try:
+        if not 0 <= port <= 65_535:
+            raise OSError("it is no port")
         socket.create_server(("127.0.0.1", port)).close()
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise ModelError(f"port {port} cannot be used ({error}); choose another, or 0 for any that is free") from None
 
 
