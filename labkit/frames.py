@@ -21,6 +21,9 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u2028-\
 
 _NOT_RUN = ("unknown_tool", "invalid_json", "invalid_arguments", "truncated", "cancelled")
 
+_PLAIN = 'class="tex2jax_ignore"'
+"""JupyterLab takes what stands between two dollar signs for a formula, but not inside this class."""
+
 _ROLES = {"SystemMessage": "system", "UserMessage": "user", "AssistantMessage": "assistant", "ToolMessage": "tool"}
 
 
@@ -49,7 +52,7 @@ class Frame(NamedTuple):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return f"<section><h4>{html.escape(self.title)}</h4>{self.body_html()}</section>"
+        return f"<section {_PLAIN}><h4>{html.escape(self.title)}</h4>{self.body_html()}</section>"
 
     def body_html(self) -> str:
         """The parts as lists, readable without any style."""
@@ -69,13 +72,11 @@ class Frames(tuple[Frame, ...]):
         return "\n\n".join(map(repr, self)) or "no rounds yet"
 
     def _repr_html_(self) -> str:
-        return (
-            "".join(
-                f"<details open><summary><b>{html.escape(frame.title)}</b></summary>{frame.body_html()}</details>"
-                for frame in self
-            )
-            or "<p>no rounds yet</p>"
+        frames = "".join(
+            f"<details open><summary><b>{html.escape(frame.title)}</b></summary>{frame.body_html()}</details>"
+            for frame in self
         )
+        return f"<div {_PLAIN}>{frames or '<p>no rounds yet</p>'}</div>"
 
 
 def frames_of(source: RunResult | Iterable[Round]) -> Frames:
@@ -252,4 +253,4 @@ def _size(message: Message) -> int:
 
 
 def _item_html(line: str) -> str:
-    return f'<li style="white-space: pre-wrap">{html.escape(line)}</li>'
+    return f'<li style="white-space: pre-wrap; overflow-wrap: anywhere">{html.escape(line)}</li>'

@@ -129,6 +129,11 @@ class AgentRunner:
         """What was said so far, as it stands now; the system prompt and guidance are not in it."""
         return MessageView(self._history)
 
+    @property
+    def approver(self) -> Approver | None:
+        """Who answers an Ask in `rounds` and `run`; `drive` asks whoever drives."""
+        return self._approver
+
     # ---- three ways to take the same rounds ----
 
     def drive(self, prompt: str | None) -> Generator[Round | Ask, object, RunResult]:

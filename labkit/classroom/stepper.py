@@ -1,31 +1,58 @@
 """A run, one round at a time, by buttons: a shell of ipywidgets around the frames.
 
-Read `Stepper` first. What it shows is computed in `labkit.frames` and here in plain Python; each handler sets values,
-so `stepper.next.click()` does the same without a browser. Its text twin is the frames: its repr is their whole text.
+Read `Stepper` first, then `_press`: each button and each test goes through it. What is shown is computed in
+`labkit.frames` and here in plain Python, and handlers only set values; so `stepper.next.click()` does the same without
+a browser. The text twin is the frames: a stepper's repr is their whole text.
 """
 
 import html
-from collections.abc import Callable, Generator, Iterable
-from functools import partial
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 import ipywidgets as widgets
 
-from labkit.frames import Frames, cut, frames_of
+from labkit.frames import Frame, Frames, cut, framed
 from labkit.loop import AgentRunner, Round, RunResult
 from labkit.messages import Message
-from labkit.permissions import Ask
+from labkit.permissions import Approver, Ask
+from labkit.tools import words_of
 
-_Drive = Generator[Round | Ask, object, RunResult]
-_SIZES = {"text: normal": "100%", "text: large": "140%", "text: projector": "190%"}
+SIZES = {"text: normal": "100%", "text: large": "140%", "text: projector": "190%"}
+FRAME, BESIDE = "show: the frame", "show: history beside request"
+
+_LATEST = 10
+"""So many of the latest messages of a history are shown beside the request; the rest is counted."""
+
+
+class _Button(widgets.Button):  # type: ignore[misc]
+    """A button that knows when the browser sent a click; None for a click from Python."""
+
+    sent: datetime | None = None
+
+    def _handle_msg(self, msg: Any) -> None:
+        date = msg.get("header", {}).get("date")
+        self.sent = date if isinstance(date, datetime) else None
+        try:
+            super()._handle_msg(msg)
+        finally:
+            self.sent = None
+
+
+def _button(word: str, tooltip: str, act: Callable[[datetime | None], object]) -> Any:
+    made = _Button(description=word, tooltip=tooltip, layout=widgets.Layout(width="auto"))
+    made.on_click(lambda clicked: act(clicked.sent))
+    return made
 
 
 class Stepper:
     """Buttons over the rounds of a run: first, back, next, last, play, a slider; words on each.
 
-    `Stepper(result)` replays. `Stepper.live(agent, prompt)` drives: each *next* past the end is one model request. What
-    a step raises is shown and kept in `.error`, and the stepper stays usable: the next press goes on from the history.
-    `.rounds` are the rounds so far, `.result` is how the run ended.
+    `Stepper(result)` replays. `Stepper.live(agent, prompt)` drives: each *next* past the end is one model request.
+    What a press raises is shown and kept in `.error`, and the stepper stays usable: the next press goes on from the
+    history. `.rounds` are the rounds so far, `.frames` their words, `.result` is how the run ended.
     """
 
     def __init__(self, source: RunResult | Iterable[Round] = (), *, title: str = "") -> None:
@@ -34,33 +61,41 @@ class Stepper:
         self.error: BaseException | None = None
         self.asking: Ask | None = None
         self.title = title
-        self._drive: _Drive | None = None
-        self._go_on: Callable[[], _Drive] | None = None
-        self._answer: Any = None
-        self._busy = False
-        self._frames: Frames = frames_of(self.rounds)
+        self._run: _LiveRun | None = None
+        self._framed = framed(self._each_round())
+        self._frames = Frames(next(self._framed) for _ in range(len(self.rounds)))
+        self._under_way = threading.Lock()
+        self._pressed: tuple[datetime, float] | None = None  # the latest click: when it was sent, the seconds it took
         self._build()
         self._show(0)
+        self._draw()
 
     @classmethod
-    def live(cls, agent: AgentRunner, prompt: str | None, *, ask: bool = True, title: str = "") -> "Stepper":
-        """A stepper that drives this agent. Where a person has to decide it shows approve and deny.
+    def live(
+        cls,
+        agent: AgentRunner,
+        prompt: str | None,
+        *,
+        answers: Approver | Iterable[str] | None = None,
+        title: str = "",
+    ) -> "Stepper":
+        """A stepper that drives this agent; nothing is asked of the model before the first *next*.
 
-        With `ask=False` the agent's own approver answers (with none: deny), so a cell runs unattended.
+        Where a person has to decide, a scripted answer is taken if there is one: `answers=` (a function, or texts taken
+        in turn), else the agent's own approver. Otherwise the stepper asks, with approve and deny; `answers=()` lets
+        it ask although the agent has an approver.
         """
         stepper = cls(title=title)
-        take = agent.drive if ask else partial(_rounds_as_drive, agent)
-        stepper._drive = take(prompt)
-        stepper._go_on = partial(take, None)
-        stepper._show(0)
+        stepper._run = _LiveRun(agent, prompt, answers)
+        stepper._draw()
         return stepper
 
-    # ---- what can be asked of it without a browser ----
+    # ---- without a browser ----
 
     @property
     def at(self) -> int:
         """The place of the round shown, from 0."""
-        return int(self.slider.value)
+        return int(self.slider.value) - 1
 
     @property
     def frames(self) -> Frames:
@@ -70,69 +105,70 @@ class Stepper:
     @property
     def text(self) -> str:
         """The frame shown, in words."""
-        return repr(self._frames[self.at]) if self._frames else "press next: each press is one model request"
+        return repr(self._frames[self.at]) if self._frames else self.status
+
+    def step(self) -> Frame | None:
+        """Press *next* and return the frame that is shown then; what went wrong is in `.error`."""
+        self.next.click()
+        return self._frames[self.at] if self._frames else None
 
     @property
     def status(self) -> str:
-        """One line: which round, and what can be done."""
+        """One line: which round is shown, and what can be done."""
         if self.error is not None:
-            return f"{type(self.error).__name__}: {self.error}. The rounds so far stay; press next to try again."
+            return f"{_words(self.error)}. The rounds so far stay; press next to try again."
         if self.asking is not None:
-            ask = self.asking
-            return f"Question: {ask.tool.name} wants to run {cut(ask.call.arguments)} ({ask.reason}). Approve or deny?"
+            return f"A question waits: approve or deny? {_question(self.asking)}"
+        live = self._run is not None and self.result is None
         if not self.rounds:
-            return "No round yet: press next." if self._drive else "There are no rounds."
-        more = "press next for one more request" if self._drive else "this is the whole run"
-        return f"Round {self.at + 1} of {len(self.rounds)}; {more}."
+            return "No round yet. Press next: each press is one model request." if live else "There are no rounds."
+        place = f"Round {self.at + 1} of {len(self.rounds)}"
+        if self.at + 1 < len(self.rounds):
+            return f"{place}. Press next to go on."
+        if live:
+            return f"{place}, the latest. Press next for one more model request."
+        stop = self.rounds[-1].stop_reason
+        return f"{place}, the last" + (f": the run ended, {stop}." if stop else ".")
 
-    # ---- the widgets ----
+    # ---- a press ----
 
-    def _build(self) -> None:
-        def button(word: str, tooltip: str, act: Any) -> Any:
-            made = widgets.Button(description=word, tooltip=tooltip, layout=widgets.Layout(width="auto"))
-            made.on_click(lambda _: self._once(act))
-            return made
-
-        self.first = button("first", "Show the first round", lambda: self._show(0))
-        self.back = button("back", "Show the round before", lambda: self._show(self.at - 1))
-        self.next = button("next", "Show the next round; past the end of a live run, ask the model", self._forward)
-        self.last = button("last", "Show the last round", lambda: self._show(len(self.rounds) - 1))
-        self.approve = button("approve", "Allow this call", lambda: self._answered("allow"))
-        self.deny = button("deny", "Do not allow this call", lambda: self._answered("deny"))
-        self.play = widgets.Play(min=0, max=0, interval=900, tooltip="Play the recorded rounds")
-        self.slider = widgets.IntSlider(min=0, max=0, description="round", readout=False, continuous_update=True)
-        self.size = widgets.Dropdown(options=list(_SIZES), tooltip="Size of the text")
-        self.view = widgets.Dropdown(options=["the frame", "history beside request"], tooltip="What to show")
-        widgets.link((self.play, "value"), (self.slider, "value"))
-        for control in (self.slider, self.size, self.view):
-            control.observe(lambda _: self._draw(), "value")
-        self.line = widgets.HTML()
-        self.pane = widgets.HTML()
-        self.questions = widgets.HBox([self.approve, self.deny])
-        wrap = widgets.Layout(flex_flow="row wrap")
-        moves = widgets.HBox([self.first, self.back, self.next, self.last, self.play, self.slider], layout=wrap)
-        self.box = widgets.VBox(
-            [moves, widgets.HBox([self.size, self.view], layout=wrap), self.line, self.questions, self.pane]
-        )
-
-    def _once(self, act: Any) -> None:
-        """One act at a time: a second click while a step is under way does nothing."""
-        if self._busy:
+    def _press(self, act: Callable[[], object], sent: datetime | None = None) -> None:
+        """Do one thing. A second press while it is under way, from a thread or from a double click, does nothing."""
+        if not self._under_way.acquire(blocking=False):
             return
-        self._busy = True
-        self.error = None
         try:
-            act()
-        except Exception as error:
-            self.error = error
+            if self._came_meanwhile(sent):
+                return
+            began = time.monotonic()
+            self.error = None
+            try:
+                act()
+            except BaseException as error:
+                self.error = error
+                if not isinstance(error, Exception):
+                    raise
+            finally:
+                self._draw()
+                if sent is not None:
+                    self._pressed = sent, time.monotonic() - began
         finally:
-            self._busy = False
-        self._draw()
+            self._under_way.release()
+
+    def _came_meanwhile(self, sent: datetime | None) -> bool:
+        """Whether a click was made before the latest one was done.
+
+        subtle: a busy kernel queues clicks, so the lock is free again when it comes to them. What the browser's clock
+        says of two clicks can be compared with how long the first took; the two clocks need not agree.
+        """
+        if sent is None or self._pressed is None:
+            return False
+        before, took = self._pressed
+        return 0 <= (sent - before).total_seconds() < took
 
     def _forward(self) -> None:
         if self.at + 1 < len(self.rounds):
             self._show(self.at + 1)
-        elif self.asking is None and self._drive is not None:
+        elif self.asking is None and self.result is None:
             self._advance(None)
 
     def _answered(self, answer: str) -> None:
@@ -140,56 +176,97 @@ class Stepper:
             self._advance(answer)
 
     def _advance(self, answer: object) -> None:
-        """Let the run go on to its next round or question."""
-        assert self._drive is not None
-        self.asking = None
-        try:
-            event = self._drive.send(answer)
-        except StopIteration as end:
-            self.result, self._drive = end.value, None
+        """Let a live run go on to its next round or question."""
+        if self._run is None:
             return
-        except BaseException:
-            assert self._go_on is not None
-            self._drive = self._go_on()  # a generator that raised is dead; the history it left is whole
-            raise
+        self.asking = None
+        event = self._run.send(answer)
         if isinstance(event, Ask):
             self.asking = event
-            return
-        self.rounds.append(event)
-        self._frames = frames_of(self.rounds)
-        if event.stop_reason is not None:  # nothing more to ask for: fetch the result, so that next knows the end
-            self._advance(None)
-        self._show(len(self.rounds) - 1)
+            self._show(len(self.rounds) - 1)
+        else:
+            self.rounds.append(event._replace(number=len(self.rounds) + 1))
+            self._frames = Frames((*self._frames, next(self._framed)))
+            self._show(len(self.rounds) - 1)
+            self.result = self._run.result
 
-    # ---- drawing ----
+    def _each_round(self) -> Iterator[Round]:
+        """The rounds as they come, so that no frame is made twice."""
+        at = 0
+        while True:
+            yield self.rounds[at]
+            at += 1
+
+    # ---- the widgets ----
+
+    def _build(self) -> None:
+        def button(word: str, tooltip: str, act: Callable[[], object]) -> Any:
+            return _button(word, tooltip, lambda sent: self._press(act, sent))
+
+        self.first = button("first", "Show the first round", lambda: self._show(0))
+        self.back = button("back", "Show the round before", lambda: self._show(self.at - 1))
+        self.next = button("next", "Show the next round; past the end of a live run, ask the model", self._forward)
+        self.last = button("last", "Show the last round so far", lambda: self._show(len(self.rounds) - 1))
+        self.play = button("play", "Show the rounds so far, one after the other", self._play_or_pause)
+        self.approve = button("approve", "Allow this call", lambda: self._answered("allow"))
+        self.deny = button("deny", "Do not allow this call", lambda: self._answered("deny"))
+        # subtle: the player has no words on it, but it has the clock, in the browser; so it is hidden and the button
+        # above starts it
+        self.player = widgets.Play(min=1, max=1, value=1, interval=900, layout=widgets.Layout(display="none"))
+        self.slider = widgets.IntSlider(min=1, max=1, value=1, description="round", layout=widgets.Layout(width="18em"))
+        self.size = widgets.Dropdown(options=list(SIZES), layout=widgets.Layout(width="auto"))
+        self.view = widgets.Dropdown(options=[FRAME, BESIDE], layout=widgets.Layout(width="auto"))
+        self.size.tooltip, self.view.tooltip = "Size of the text", "What to show of a round"
+        widgets.link((self.player, "value"), (self.slider, "value"))
+        self.player.observe(self._name_play, "playing")
+        for control in (self.slider, self.size, self.view):
+            control.observe(self._moved, "value")
+        self.line = widgets.HTML()
+        self.pane = widgets.HTML(layout=widgets.Layout(width="100%"))
+        self.questions = widgets.HBox([self.approve, self.deny])
+        moves = (self.first, self.back, self.next, self.last, self.play, self.player, self.slider)
+        self.box = widgets.VBox(
+            [_wrapping(*moves, self.size, self.view), self.line, self.questions, self.pane],
+            layout=widgets.Layout(width="100%"),
+        )
+
+    def _play_or_pause(self) -> None:
+        self.player.playing = not self.player.playing
+
+    def _name_play(self, change: Any) -> None:
+        self.play.description = "pause" if change["new"] else "play"
+
+    def _moved(self, _: Any) -> None:
+        if not self._under_way.locked():  # a press draws once, at its end
+            self._draw()
 
     def _show(self, at: int) -> None:
-        last = max(0, len(self.rounds) - 1)
-        self.slider.max = self.play.max = last
-        self.slider.value = min(max(at, 0), last)
-        self._draw()
+        """Go to a place; drawing follows from the slider, or from the press."""
+        self.slider.max = self.player.max = max(1, len(self.rounds))
+        self.slider.value = at + 1  # the slider keeps it between its ends
 
     def _draw(self) -> None:
-        live = self._drive is not None and self.asking is None
-        self.first.disabled = self.back.disabled = self.at == 0
-        self.last.disabled = self.at + 1 >= len(self.rounds)
-        self.next.disabled = self.last.disabled and not live
-        self.questions.layout.display = "flex" if self.asking is not None else "none"
-        heading = f"{html.escape(self.title)}. " if self.title else ""
-        self.line.value = f'<p class="lab-status" role="status">{heading}{html.escape(self.status)}</p>'
-        self.pane.value = (
-            f'<div class="lab-pane" style="font-size: {_SIZES[self.size.value]}">{self._pane_html()}</div>'
-        )
+        """Show what is known. No control is ever disabled: a browser takes the keyboard away from one that is."""
+        can_ask = self._run is not None and self._run.asks_a_person
+        self.questions.layout.display = None if can_ask else "none"
+        heading = f"<b>{html.escape(self.title)}.</b> " if self.title else ""
+        waits = "b" if self.asking is not None or self.error is not None else "span"
+        status = f"<{waits}>{html.escape(self.status)}</{waits}>"
+        style = f"font-size: {SIZES[self.size.value]}; line-height: 1.4; white-space: normal; overflow-wrap: anywhere"
+        self.line.value = f'<div class="lab-status" role="status" style="{style}">{heading}{status}</div>'
+        self.pane.value = f'<div class="lab-pane" style="{style}">{self._pane_html()}</div>'
 
     def _pane_html(self) -> str:
         if not self._frames:
-            return f"<p>{html.escape(self.text)}</p>"
-        if self.view.value == "the frame":
+            return ""
+        if self.view.value == FRAME:
             return self._frames[self.at]._repr_html_()
         return beside_html(self.rounds[self.at])
 
+    # ---- for readers without a kernel ----
+
     def __repr__(self) -> str:
-        return repr(self._frames) if self._frames else f"Stepper: {self.text}"
+        return repr(self._frames) if self._frames else f"Stepper. {self.status}"
 
     def _repr_html_(self) -> str:
         return self._frames._repr_html_() if self._frames else f"<p>{html.escape(repr(self))}</p>"
@@ -199,64 +276,136 @@ class Stepper:
         return {**self.box._repr_mimebundle_(), "text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-def _rounds_as_drive(agent: AgentRunner, prompt: str | None) -> _Drive:
-    """The rounds, each Ask answered by the agent's approver."""
-    return (yield from agent.rounds(prompt))
+class _LiveRun:
+    """A run under way: its next event, and a new generator where one died of an error."""
+
+    def __init__(self, agent: AgentRunner, prompt: str | None, answers: Approver | Iterable[str] | None) -> None:
+        self._agent = agent
+        self._prompt = prompt
+        self._begins_at = len(agent.history)
+        self._drive = agent.drive(prompt)
+        self._approver: Approver | None = answers if callable(answers) else agent.approver if answers is None else None
+        self._texts = iter(()) if answers is None or callable(answers) else iter(answers)
+        self.asks_a_person = self._approver is None
+        self.result: RunResult | None = None
+
+    def send(self, answer: object) -> Round | Ask:
+        """The next round, or a question that no scripted answer is left for."""
+        try:
+            event = self._drive.send(answer)
+            while isinstance(event, Ask):
+                scripted = self._scripted(event)
+                if scripted is None:
+                    return event
+                event = self._drive.send(scripted)
+            if event.stop_reason is not None:
+                self._fetch_result()
+        except BaseException:
+            # a generator that raised is dead; the history it left is whole, and holds the prompt if the run had begun
+            begun = len(self._agent.history) > self._begins_at
+            self._drive = self._agent.drive(None if begun else self._prompt)
+            raise
+        return event
+
+    def _scripted(self, ask: Ask) -> object:
+        if self._approver is None:
+            return next(self._texts, None)
+        try:
+            return self._approver(ask)
+        except Exception:
+            return "deny"
+
+    def _fetch_result(self) -> None:
+        """What the generator returns behind its last round."""
+        try:
+            next(self._drive)
+        except StopIteration as end:
+            self.result = end.value
 
 
 def beside_html(turn: Round) -> str:
-    """The history at the time of a request, and the request: what is in one only is named."""
-    messages = tuple(turn.request.messages)
-    once = len(messages) - len(turn.request.messages.tail)
-    head = turn.request.messages.head
+    """The history at the time of a request, and the request itself: what is in the request only is named."""
+    view = turn.request.messages
+    head, tail = len(view.head), len(view) - len(view.tail)
+    skipped = range(head, max(head, tail - _LATEST))
     rows = []
-    for index, message in enumerate(messages):
-        where = "in the request only" if index >= once or index < len(head) else ""
+    for at, message in enumerate(view):
+        if at in skipped:
+            if at == head:
+                rows.append(_row("...", f"{len(skipped)} earlier messages", f"the same {len(skipped)} messages"))
+            continue
         text = html.escape(cut(_said(message), 160))
-        kept = "" if where else text
-        mark = f"<b>{where}: </b>" if where else ""
-        rows.append(f"<tr><td>{index}</td><td>{kept}</td><td>{mark}{text}</td></tr>")
-    table = "<table><thead><tr><th></th><th>history</th><th>request</th></tr></thead><tbody>"
-    return f"<h4>Request {turn.number}</h4>{table}{''.join(rows)}</tbody></table>"
+        both = head <= at < tail
+        rows.append(_row(str(at), text if both else "", text if both else f"<b>in the request only:</b> {text}"))
+    return (
+        f'<section class="tex2jax_ignore"><h4>Request {turn.number}, beside the history at that time</h4>'
+        '<table style="width: 100%; table-layout: fixed"><thead><tr><th style="width: 3em">no.</th>'
+        f"<th>history</th><th>request</th></tr></thead><tbody>{''.join(rows)}</tbody></table></section>"
+    )
+
+
+def _row(*cells: str) -> str:
+    style = 'style="text-align: left; vertical-align: top; white-space: pre-wrap; overflow-wrap: anywhere"'
+    return "<tr>" + "".join(f"<td {style}>{cell}</td>" for cell in cells) + "</tr>"
 
 
 def _said(message: Message) -> str:
     wire = message.to_openai()
     calls = ", ".join(call["function"]["name"] for call in wire.get("tool_calls", ()))
-    return f"{wire['role']}: {wire['content'] or ''}" + (f" calls {calls}" if calls else "")
+    return " ".join(filter(None, [f"{wire['role']}:", wire["content"], calls and f"calls {calls}"]))
+
+
+def _question(ask: Ask) -> str:
+    """The whole question: nobody should allow what was cut off or can't be seen."""
+    return f"{ask.tool.name} wants to run: {cut(ask.call.arguments, None)} (asked because: {ask.reason})"
+
+
+def _words(error: BaseException) -> str:
+    return words_of(error) if isinstance(error, Exception) else type(error).__name__
+
+
+def _wrapping(*children: Any) -> Any:
+    """Widgets in a row that breaks where the window is narrow."""
+    return widgets.HBox(children, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
 
 
 class SideBySide:
-    """Several steppers in a row, and one *next* for all of them."""
+    """Several steppers in a row, with one *next* and one *back* for all of them."""
 
     def __init__(self, steppers: tuple[Stepper, ...]) -> None:
         self.steppers = steppers
-        self.next = widgets.Button(
-            description="next for all", tooltip="One step in each", layout=widgets.Layout(width="auto")
-        )
-        self.back = widgets.Button(
-            description="back for all", tooltip="One back in each", layout=widgets.Layout(width="auto")
-        )
-        self.next.on_click(lambda _: [one.next.click() for one in self.steppers])
-        self.back.on_click(lambda _: [one.back.click() for one in self.steppers])
-        third = widgets.Layout(flex="1 1 20em", min_width="16em")
-        columns = [widgets.VBox([one.box], layout=third) for one in steppers]
-        row = widgets.HBox(columns, layout=widgets.Layout(flex_flow="row wrap", align_items="flex-start"))
-        self.box = widgets.VBox([widgets.HBox([self.back, self.next]), row])
+        self.first = self._for_all("first", lambda one: one._show(0))
+        self.back = self._for_all("back", lambda one: one._show(one.at - 1))
+        self.next = self._for_all("next", lambda one: one._forward())
+        self.last = self._for_all("last", lambda one: one._show(len(one.rounds) - 1))
+        for one in steppers:
+            one.box.layout = widgets.Layout(flex="1 1 18em", min_width="0", width="auto")
+        row = _wrapping(*[one.box for one in steppers])
+        self.box = widgets.VBox([_wrapping(self.first, self.back, self.next, self.last), row])
+
+    def _for_all(self, word: str, act: Callable[[Stepper], object]) -> Any:
+        def press(sent: datetime | None) -> None:
+            for one in self.steppers:
+                one._press(lambda one=one: act(one), sent)  # type: ignore[misc]
+
+        return _button(f"{word}, all", f"Press {word} in each of them", press)
 
     def __repr__(self) -> str:
-        return "\n\n".join(f"== {one.title or number} ==\n{one!r}" for number, one in enumerate(self.steppers, 1))
+        return "\n\n".join(f"== {one.title} ==\n{one!r}" for one in self.steppers)
 
     def _repr_html_(self) -> str:
         return "".join(
-            f"<section><h3>{html.escape(one.title or str(number))}</h3>{one._repr_html_()}</section>"
-            for number, one in enumerate(self.steppers, 1)
+            f"<section><h3>{html.escape(one.title)}</h3>{one._repr_html_()}</section>" for one in self.steppers
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {**self.box._repr_mimebundle_(), "text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-def side_by_side(*steppers: Stepper) -> SideBySide:
-    """Steppers beside each other; give each a title."""
+def side_by_side(*runs: Stepper | RunResult) -> SideBySide:
+    """Steppers (or finished runs) beside each other. One without a title is named by its place."""
+    steppers = tuple(one if isinstance(one, Stepper) else Stepper(one) for one in runs)
+    for number, one in enumerate(steppers, 1):
+        one.title = one.title or f"run {number}"
+        one._draw()
     return SideBySide(steppers)
