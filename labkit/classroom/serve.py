@@ -49,13 +49,14 @@ def serve(argv: Sequence[str] | None = None) -> int:
 
 
 def _serve(server: LocalServer) -> None:
-    print(f"{server.model} is served at {server.url}. Ctrl-C stops it. In another terminal:\n")
-    word, quote = ("set", "") if os.name == "nt" else ("export", "'")
-    for name, value in ((API_KEY, server.api_key), (BASE_URL, server.url), (MODEL, server.model)):
-        print(f"{word} {name}={quote}{value}{quote}")
-    print("\nThis engine calls tools by a grammar: make the client with calls='json_schema'.", flush=True)
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    """Print the settings, and wait for Ctrl-C or a request to end."""
+    before = signal.signal(signal.SIGTERM, _interrupt)  # first: who reads the settings may stop us at once
     try:
+        print(f"{server.model} is served at {server.url}. Ctrl-C stops it. In another terminal:\n")
+        word, quote = ("set", "") if os.name == "nt" else ("export", "'")
+        for name, value in ((API_KEY, server.api_key), (BASE_URL, server.url), (MODEL, server.model)):
+            print(f"{word} {name}={quote}{value}{quote}")
+        print("\nThis engine calls tools by a grammar: make the client with calls='json_schema'.", flush=True)
         while True:
             time.sleep(3600)
     except KeyboardInterrupt:
