@@ -86,7 +86,7 @@ def run_in(design: Design, script: Script, prompts: Sequence[str] = ("go",), **p
     `parts` are arguments of `build_agent` in place of those chosen here, such as `todos` or `hooks`.
     """
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "a.txt").write_text("a line\n" * 20, encoding="utf-8")
+        Path(folder, "a.txt").write_text(" ".join(["a line;"] * 20) + ".", encoding="utf-8")
         model = ScriptedModelClient(script(design))
         parts = {"todos": design.tracker(), "max_rounds": 100, **parts}
         agent = build_agent(P05, model, workspace=folder, **parts)
