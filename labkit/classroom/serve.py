@@ -56,7 +56,7 @@ def _serve(server: LocalServer) -> None:
         word, quote = ("set", "") if os.name == "nt" else ("export", "'")
         for name, value in ((API_KEY, server.api_key), (BASE_URL, server.url), (MODEL, server.model)):
             print(f"{word} {name}={quote}{value}{quote}")
-        print("\nThis engine calls tools by a grammar: make the client with calls='json_schema'.", flush=True)
+        print("\nIts tools are called by a grammar: labkit run --calls json_schema --prompt ...", flush=True)
         while True:
             time.sleep(3600)
     except KeyboardInterrupt:
