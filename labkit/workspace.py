@@ -19,6 +19,9 @@ _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _SPECIAL = "that is a special file (a pipe, socket or device) or a link, which no tool touches"
 
+MAX_PATH = 1_000
+"""So long may a path be, in characters. Walking would reach deeper, to where no other program could follow."""
+
 
 class Workspace:
     """One folder. It must exist; links on the way to it are followed once, here."""
@@ -34,6 +37,8 @@ class Workspace:
             raise WorkspaceError("a path holds no NUL character")
         if not path.strip():
             raise WorkspaceError("the path is empty; name a file in the workspace")
+        if len(path) > MAX_PATH:
+            raise WorkspaceError(f"the path is too long; {MAX_PATH} characters are allowed at the most")
         if path.startswith("~"):
             raise WorkspaceError("'~' is no path here; give a path relative to the workspace")
         parts = path.replace("\\", "/").split("/") if os.name == "nt" else path.split("/")
