@@ -57,8 +57,8 @@ class Frame(NamedTuple):
     def body_html(self) -> str:
         """The parts as lists, readable without any style."""
         return "".join(
-            f"<p><b>{html.escape(part.heading)}</b></p>"
-            + ("<ul>" + "".join(map(_item_html, part.lines)) + "</ul>" if part.lines else "")
+            f'<p style="margin: 0.4em 0 0"><b>{html.escape(part.heading)}</b></p>'
+            + ('<ul style="margin: 0">' + "".join(map(_item_html, part.lines)) + "</ul>" if part.lines else "")
             for part in self.parts
         )
 
@@ -93,13 +93,9 @@ def framed(rounds: Iterable[Round]) -> Iterator[Frame]:
         new = messages[known : len(messages) - len(once)]
         shared, known = size, len(messages) - len(once)
         size += sum(map(_size, new))
-        yield Frame(
-            turn.number,
-            f"Round {turn.number}: {_what(turn)}",
-            size + sum(map(_size, once)),
-            shared,
-            tuple(_parts(turn, new, once, size + sum(map(_size, once)), shared)),
-        )
+        whole = size + sum(map(_size, once))
+        parts = tuple(_parts(turn, new, once, whole, shared))
+        yield Frame(turn.number, f"Round {turn.number}: {_what(turn)}", whole, shared, parts)
 
 
 def checklist(todos: Iterable[Any], before: Iterable[Any] | None = None) -> tuple[str, ...]:

@@ -379,7 +379,7 @@ class SideBySide:
         self.next = self._for_all("next", lambda one: one._forward())
         self.last = self._for_all("last", lambda one: one._show(len(one.rounds) - 1))
         for one in steppers:
-            one.box.layout = widgets.Layout(flex="1 1 18em", min_width="0", width="auto")
+            one.box.layout = widgets.Layout(flex="1 1 18em", min_width="0", width="auto", padding="0 0.8em 0 0")
         row = _wrapping(*[one.box for one in steppers])
         self.box = widgets.VBox([_wrapping(self.first, self.back, self.next, self.last), row])
 

@@ -1,0 +1,166 @@
+"""A real JupyterLab on loopback and a headless Chromium, for the few things that Python can't see."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = ROOT / ".artifacts" / "browser"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def find_browser() -> str | None:
+    """The path of a browser of Chromium's family: CHROMIUM in the environment, or one that the shell finds by name."""
+    named = os.environ.get("CHROMIUM")
+    return named or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A browser. Where there is none a user skips, with words on how to get one; in CI it is a failure."""
+    path = find_browser()
+    if path is None:
+        how = (
+            "no Chromium was found: install it (Debian: apt install chromium) "
+            "or set CHROMIUM to the path of Chromium, Chrome or Edge"
+        )
+        if os.environ.get("CI"):
+            pytest.fail(how, pytrace=False)
+        pytest.skip(how)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=path, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def lab(browser, tmp_path_factory):
+    """A JupyterLab with settings of its own: its folder of notebooks, and the address of one of them."""
+    work = tmp_path_factory.mktemp("lab")
+    books = work / "notebooks"
+    books.mkdir()
+    quiet = work / "settings" / "@jupyterlab" / "apputils-extension"
+    quiet.mkdir(parents=True)
+    (quiet / "notification.jupyterlab-settings").write_text(
+        '{"fetchNews": "false", "checkForUpdates": false}', encoding="utf-8"
+    )
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "run",
+        "IPYTHONDIR": "ipython",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    }
+    env = os.environ | {name: str(work / place) for name, place in places.items()}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = secrets.token_hex(16)
+    log = work / "server.log"
+    command = [
+        *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--ip=127.0.0.1", f"--port={port}"),
+        *("--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True"),
+        *(f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={books}"),
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")
+    with log.open("w", encoding="utf-8") as out:
+        server = subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT, cwd=work)
+        try:
+            for _ in range(600):
+                assert server.poll() is None, log.read_text(encoding="utf-8")
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/api/status?token={token}", timeout=2).close()
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            yield books, f"http://127.0.0.1:{port}/lab/tree/{{}}?token={token}&reset"
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+RUN_ALL = """async () => {
+    const app = window.jupyterapp, panel = app.shell.currentWidget;
+    await app.restored; await panel.context.ready; await panel.sessionContext.ready;
+    await panel.sessionContext.session.kernel.info;
+    await app.commands.execute('notebook:run-all-cells');
+}"""
+
+
+class Notebook:
+    """An opened notebook: the page, and what can be done with it besides clicking."""
+
+    def __init__(self, page, shots: Path) -> None:
+        self.page = page
+        self._shots = shots
+
+    def run_all(self) -> None:
+        """Run all cells, once the kernel's connection is up: the indicator is idle before that."""
+        self.page.wait_for_function("window.jupyterapp?.shell?.currentWidget?.sessionContext", timeout=60_000)
+        self.page.evaluate(RUN_ALL)
+
+    def restart_kernel(self) -> None:
+        """A fresh kernel behind the same page."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+
+    def content(self) -> nbformat.NotebookNode:
+        """The notebook as it is in the page, outputs and all."""
+        found = self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.toJSON()")
+        return nbformat.from_dict(found)
+
+    def shot(self, name: str) -> None:
+        """A picture to look at."""
+        ARTIFACTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=str(ARTIFACTS / f"{name}.png"))
+
+
+@pytest.fixture
+def open_notebook(lab, browser, request):
+    """Open a notebook of these cells (or a copy of a file), run it all, and keep a picture of how it ended."""
+    books, address = lab
+    opened = []
+
+    def open_and_run(name: str, source: list[str] | Path, *, width: int = 1280) -> Notebook:
+        path = books / f"{name}.ipynb"
+        if isinstance(source, Path):
+            shutil.copy(source, path)
+        else:
+            cells = [nbformat.v4.new_code_cell(cell, id=f"cell-{at}") for at, cell in enumerate(source)]
+            kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+            nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+        page = browser.new_page(viewport={"width": width, "height": 1000})
+        page.set_default_timeout(30_000)
+        book = Notebook(page, ARTIFACTS)
+        opened.append((name, book))
+        page.goto(address.format(path.name))
+        book.run_all()
+        return book
+
+    yield open_and_run
+    for name, book in opened:
+        book.shot(f"{name}_at_the_end")
+        book.page.close()
