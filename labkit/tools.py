@@ -184,7 +184,7 @@ def _refused(tool: ToolDefinition, arguments: str, error: ValidationError) -> To
     found = error.errors(include_url=False, include_context=True, include_input=True)
     if found[0]["type"] == "json_invalid":
         return ToolResult.refusal("invalid_json", INVALID_JSON)
-    schema = tool.schema or input_schema(tool.input)
+    schema = tool.schema if tool.schema is not None else input_schema(tool.input)
     faults: list[str] = []
     overlong: dict[_Place, bool] = {}
     for fault in found:
