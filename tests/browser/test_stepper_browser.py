@@ -13,6 +13,7 @@ from labkit.frames import frames_of
 from labkit.todos import TODO_STALE_REMINDER
 
 pytestmark = pytest.mark.browser
+expect.set_options(timeout=30_000)  # how long a wait may be, not how long it is: machines are slow at times
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 

@@ -1,0 +1,283 @@
+"""The stepper from its Python side: what each press does, what is shown, what readers without a kernel get."""
+
+import threading
+from datetime import datetime, timedelta
+
+import pytest
+
+pytest.importorskip("ipywidgets", reason="the stepper needs the `lab` extra: python lab.py")
+from helpers import REMINDER, Lab, plan, read
+
+from labkit import P05, ScriptedModelClient, build_agent, call, say
+from labkit.classroom.stepper import BESIDE, FRAME, SIZES, Stepper, side_by_side
+from labkit.frames import frames_of
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+WRITE = call("write_file", path="new.txt", content="x")
+
+
+@pytest.fixture
+def result(folder):
+    """A run of six rounds, with a reminder in the fifth request."""
+    return Lab(folder, [plan("a"), read(), read(), read(), plan("b"), say("done")]).result
+
+
+def agent_of(folder, *script, **parts):
+    """An agent and its model."""
+    model = ScriptedModelClient(script)
+    return build_agent(P05, model, workspace=folder, **parts), model
+
+
+def test_each_button_goes_where_its_word_says(result):
+    """first, back, next, last and the slider move through the frames, and stop at both ends."""
+    stepper = Stepper(result)
+    frames = frames_of(result)
+    places = [("next", 1), ("next", 2), ("back", 1), ("last", 5), ("next", 5), ("first", 0), ("back", 0)]
+    for word, at in places:
+        getattr(stepper, word).click()
+        assert (stepper.at, stepper.text) == (at, repr(frames[at]))
+        assert frames[at].title in stepper.pane.value
+        assert f"Round {at + 1} of 6" in stepper.line.value
+    stepper.slider.value = 3
+    assert frames[2].title in stepper.pane.value
+
+
+def test_every_control_has_words(result):
+    """No control is an icon alone, and none is ever disabled, since a disabled one loses the keyboard."""
+    stepper = Stepper(result)
+    buttons = [stepper.first, stepper.back, stepper.next, stepper.last, stepper.play, stepper.approve, stepper.deny]
+    assert [one.description for one in buttons] == ["first", "back", "next", "last", "play", "approve", "deny"]
+    assert all(one.tooltip for one in [*buttons, stepper.size, stepper.view])
+    assert stepper.slider.description == "round"
+    assert stepper.player.layout.display == "none"
+    stepper.last.click()
+    assert not any(one.disabled for one in buttons)
+
+
+def test_play_starts_and_pauses_the_recorded_rounds(result):
+    """play runs over the recorded rounds, ends with the last, and its word says what the next press does."""
+    stepper = Stepper(result)
+    assert (stepper.player.min, stepper.player.max, stepper.player.repeat) == (1, 6, False)
+    stepper.play.click()
+    assert (stepper.player.playing, stepper.play.description) == (True, "pause")
+    stepper.player.value = 4  # as the browser's clock does
+    assert stepper.at == 3
+    stepper.play.click()
+    assert (stepper.player.playing, stepper.play.description) == (False, "play")
+
+
+def test_the_reminder_is_in_the_request_and_not_in_the_history(result):
+    """History beside request: the reminder stands in the second column only, and the system prompt too."""
+    stepper = Stepper(result)
+    stepper.view.value = BESIDE
+    stepper.slider.value = 5
+    (row,) = [row for row in stepper.pane.value.split("<tr>") if REMINDER in row]
+    _, history, request = [cell.split(">", 1)[1].split("</td>")[0] for cell in row.split("<td")[1:]]
+    assert history == ""
+    assert request == f"<b>in the request only:</b> system: {REMINDER}"
+    stepper.slider.value = 6
+    assert REMINDER not in stepper.pane.value
+    stepper.view.value = FRAME
+    assert frames_of(result)[5].title in stepper.pane.value
+
+
+def test_the_text_can_be_made_large(result):
+    """Each size sets the size of the pane's text."""
+    stepper = Stepper(result)
+    for words, size in SIZES.items():
+        stepper.size.value = words
+        assert f"font-size: {size};" in stepper.pane.value
+
+
+def test_each_next_past_the_end_is_one_request(folder):
+    """A live stepper asks the model nothing before the first next, and once for each next; then the run has ended."""
+    agent, model = agent_of(folder, read(), plan("a"), say("done"))
+    stepper = Stepper.live(agent, "go")
+    assert len(model.requests) == 0
+    for count in (1, 2, 3):
+        frame = stepper.step()
+        assert (len(model.requests), frame.number) == (count, count)
+    stepper.first.click()
+    stepper.next.click()
+    stepper.last.click()
+    stepper.next.click()
+    assert len(model.requests) == 3
+    assert stepper.result.stop_reason == "completed"
+    assert repr(stepper) == repr(frames_of(stepper.result))
+
+
+def test_approve_runs_the_call_and_deny_does_not(folder):
+    """A question waits in the widget until approve or deny is pressed; next does not answer it."""
+    agent, model = agent_of(folder, WRITE, call("write_file", path="other.txt", content="x"), say("done"))
+    stepper = Stepper.live(agent, "go")
+    stepper.next.click()
+    stepper.next.click()
+    assert stepper.asking.call.name == "write_file"
+    assert "approve or deny? write_file" in stepper.line.value
+    assert not (folder / "new.txt").exists()
+    stepper.approve.click()
+    assert (folder / "new.txt").exists()
+    stepper.next.click()
+    stepper.deny.click()
+    stepper.deny.click()
+    assert not (folder / "other.txt").exists()
+    assert [one.decision for this in stepper.rounds for one in this.settled] == ["allow", "deny"]
+    assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "approver", "decision"),
+    [
+        (["allow"], None, "allow"),
+        (["deny"], lambda ask: "allow", "deny"),
+        (lambda ask: "allow", None, "allow"),
+        (lambda ask: 1 / 0, None, "deny"),
+        (None, lambda ask: "allow", "allow"),
+        (None, lambda ask: "deny", "deny"),
+        ((), lambda ask: "allow", None),
+        (None, None, None),
+    ],
+)
+def test_a_scripted_answer_comes_first(folder, answers, approver, decision):
+    """answers=, else the agent's approver, answers at once; where neither does, the widget asks."""
+    agent, _ = agent_of(folder, WRITE, say("done"), approver=approver)
+    stepper = Stepper.live(agent, "go", answers=answers)
+    stepper.next.click()
+    if decision is None:
+        assert stepper.asking is not None
+        assert stepper.questions.layout.display != "none"
+    else:
+        assert stepper.rounds[0].settled[0].decision == decision
+
+
+def test_the_question_shows_the_whole_call(folder):
+    """What is to be approved is shown to its end, unseen characters as escapes and markup as text."""
+    agent, _ = agent_of(folder, call("write_file", path="n.txt", content="x" * 2000 + "<b>\u202e</b> last words"))
+    stepper = Stepper.live(agent, "go")
+    stepper.next.click()
+    assert r"xxx&lt;b&gt;\u202e&lt;/b&gt; last words" in stepper.line.value
+
+
+def test_after_an_error_next_goes_on_from_the_history(folder):
+    """A request that failed is shown, the rounds before it stay, and the next press makes the request again."""
+    agent, model = agent_of(folder, read(), ConnectionError("the line is dead"), read(), say("done"))
+    stepper = Stepper.live(agent, "go")
+    stepper.step()
+    stepper.step()
+    assert isinstance(stepper.error, ConnectionError)
+    assert "ConnectionError: the line is dead" in stepper.line.value
+    assert len(stepper.rounds) == 1
+    stepper.step()
+    assert stepper.error is None
+    stepper.step()
+    assert [frame.number for frame in stepper.frames] == [1, 2, 3]
+    assert [m.content for m in agent.history if m.to_openai()["role"] == "user"] == ["go"]
+    assert "the first" in stepper.frames[1].parts[0].heading
+    assert len(model.requests) == 4
+    assert stepper.result.stop_reason == "completed"
+
+
+def test_an_error_in_the_first_request_loses_no_prompt(folder):
+    """Where the first request fails, the next press still sends the prompt, once."""
+    agent, model = agent_of(folder, ConnectionError("no"), say("done"))
+    stepper = Stepper.live(agent, "go")
+    stepper.step()
+    stepper.step()
+    assert stepper.result.text == "done"
+    assert [m.content for m in model.requests[1].messages][1:] == ["go"]
+
+
+def test_an_interrupt_goes_on_to_the_caller_and_leaves_the_stepper_usable(folder):
+    """KeyboardInterrupt is not swallowed; it is kept and shown, and the next press works."""
+    agent, _ = agent_of(folder, KeyboardInterrupt, say("done"))
+    stepper = Stepper.live(agent, "go")
+    with pytest.raises(KeyboardInterrupt):
+        stepper.step()
+    assert "KeyboardInterrupt" in stepper.line.value
+    stepper.step()
+    assert stepper.result.text == "done"
+
+
+def test_a_click_that_the_browser_sent_during_a_step_is_dropped(folder):
+    """A busy kernel reads the second click when the step is done; the browser's dates tell that it was sent before."""
+    entered = threading.Event()
+
+    def slow(request):
+        entered.wait(0.05)  # nobody sets it: the step takes this long
+        return read()
+
+    agent, model = agent_of(folder, slow, read(), say("done"))
+    stepper = Stepper.live(agent, "go")
+    began = datetime(2026, 1, 1)
+
+    def clicked(seconds):
+        date = began + timedelta(seconds=seconds)
+        content = {"data": {"method": "custom", "content": {"event": "click"}}}
+        stepper.next._handle_msg({"header": {"date": date}, "content": content, "buffers": []})
+
+    clicked(0)
+    clicked(0.001)
+    clicked(0.02)
+    assert len(model.requests) == 1
+    clicked(3600)
+    assert len(model.requests) == 2
+
+
+def test_the_stored_form_is_complete(result):
+    """The bundle has the live view, and all frames as plain text and as HTML, whatever place is shown."""
+    stepper = Stepper(result)
+    stepper.next.click()
+    bundle = stepper._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(frames_of(result))
+    assert bundle["text/html"] == frames_of(result)._repr_html_()
+    assert VIEW in bundle
+
+
+def test_a_live_steppers_stored_text_says_to_press_next(folder):
+    """Before its first round a live stepper tells a reader of the file what it is for."""
+    agent, _ = agent_of(folder, say("done"))
+    bundle = Stepper.live(agent, "go")._repr_mimebundle_()
+    assert bundle["text/plain"] == "Stepper. No round yet. Press next: each press is one model request."
+    assert "Press next" in bundle["text/html"]
+
+
+def test_no_rounds_are_no_trouble():
+    """A stepper of nothing can be pressed everywhere."""
+    stepper = Stepper([])
+    for button in (stepper.next, stepper.back, stepper.last, stepper.first, stepper.approve, stepper.deny):
+        button.click()
+    assert stepper.error is None
+    assert "There are no rounds." in stepper.line.value
+
+
+def test_side_by_side_moves_all(folder, result):
+    """One press of 'next, all' moves each by one; each can still be moved alone; the text holds all, with titles."""
+    short = Lab(folder, [read(), say("done")]).result
+    three = side_by_side(Stepper(result, title="long"), short, Stepper(short, title="<b>"))
+    for _ in range(2):
+        three.next.click()
+    assert [one.at for one in three.steppers] == [2, 1, 1]
+    three.steppers[0].back.click()
+    three.back.click()
+    assert [one.at for one in three.steppers] == [0, 0, 0]
+    three.last.click()
+    three.first.click()
+    assert [one.at for one in three.steppers] == [0, 0, 0]
+    bundle = three._repr_mimebundle_()
+    assert bundle["text/plain"] == "\n\n".join(
+        f"== {title} ==\n{frames_of(run)!r}" for title, run in [("long", result), ("run 2", short), ("<b>", short)]
+    )
+    assert "<h3>&lt;b&gt;</h3>" in bundle["text/html"]
+    assert VIEW in bundle
+
+
+def test_side_by_side_drives_live_runs_and_shows_each_error_in_its_place(folder):
+    """Live agents go one request each; where one fails, the others go on."""
+    good, model = agent_of(folder, read(), say("done"))
+    bad, _ = agent_of(folder)
+    both = side_by_side(Stepper.live(bad, "go"), Stepper.live(good, "go"))
+    both.next.click()
+    both.next.click()
+    assert "ScriptError" in both.steppers[0].line.value
+    assert both.steppers[1].result.text == "done"
+    assert len(model.requests) == 2
