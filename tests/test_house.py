@@ -30,6 +30,8 @@ REGISTRIES = [
 ]
 MACHINE_PATHS = ["/ro" + "ot/", "/ho" + "me/", "/Us" + "ers/", ":\\Us" + "ers\\", "/tmp/" + "dev", "/wo" + "rk/"]
 
+SOMEBODY = "/ho" + "me/somebody"  # nobody's home: what a test may say when it needs one
+
 
 def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; the caller looks at the exit code, and shows the output if it is wrong."""
@@ -178,7 +180,8 @@ def lines_with(words: list[str]) -> list[str]:
         if not path.is_file():
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-            found += [f"{path.relative_to(ROOT)}:{number}: {word}" for word in words if word in line]
+            said = line.replace(SOMEBODY, "")
+            found += [f"{path.relative_to(ROOT)}:{number}: {word}" for word in words if word in said]
     return found
 
 
