@@ -136,9 +136,10 @@ def test_options_join_the_body():
 def test_each_body_is_what_the_request_says(folder, stream):
     """The body that grows by what is new is, request for request, the request's own wire form."""
     script = [read(), [read(), read()], call("todo_write", todos=[{"content": "计划 🎉", "status": "pending"}])]
-    with ModelServer([*script, *script, say("done")]) as server:
+    with ModelServer([*script, *[read()] * 5, say("done")]) as server:
         agent = build_agent(P05, server.client(stream=stream), workspace=folder)
         result = agent.run("go \u2028 on")
+        assert result.rounds[6].request.messages[-1] == SystemMessage(REMINDER)  # which is gone from the next body
         agents = [this.request.to_openai() for this in result.rounds]
         assert [{k: body[k] for k in ("messages", "tools")} for body in server.bodies] == agents
         assert all(body.get("stream", False) is stream for body in server.bodies)
@@ -489,6 +490,14 @@ def test_the_key_is_seen_nowhere(folder):
     whole = "\n".join(seen)
     parts = {KEY[at : at + 4] for at in range(len(KEY) - 3)}
     assert [part for part in parts if part in whole] == []
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_what_a_server_says_of_a_key_is_not_quoted(status):
+    """Of a refusal of the key only the status is told, for servers quote keys with some stars in them."""
+    said = failure(Raw({"error": {"message": f"bad key {KEY[:3]}***{KEY[-3:]}"}}, status))
+    assert f"answered {status}. Set OPENAI_API_KEY" in said
+    assert KEY[-3:] not in said
 
 
 def test_the_key_is_not_in_a_trace_of_a_client_that_was_not_made(monkeypatch):
