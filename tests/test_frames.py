@@ -110,6 +110,7 @@ def test_equal_items_are_told_apart_by_their_number(folder):
     same = [todo(content="x", status="pending")] * 3
     assert checklist(same[:2], same) == ("[pending] x", "[pending] x", "removed: [pending] x")
     one_done = [todo(content="x", status="completed"), *same[:2]]
+    assert checklist(one_done[:1], one_done[::-1][1:]) == ("[completed] x", "removed: [pending] x")
     assert checklist(one_done, same) == ("[completed] x  (was pending)", "[pending] x", "[pending] x")
 
 
