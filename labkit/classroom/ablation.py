@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     options: dict[str, Any] = {
         "calls": given.calls or ("json_schema" if given.local else "native"),
-        "options": {"temperature": 0, "max_tokens": 128},
+        "options": {"temperature": 0, "max_tokens": 96},
         "max_requests": len(TASKS) * len(ARMS) * given.max_rounds,
         "timeout": 300,
     }
