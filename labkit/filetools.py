@@ -185,7 +185,8 @@ def _edited(text: str, old: str, new: str) -> str:
         raise WorkspaceError("the old text is empty; give the text to replace, or use write_file")
     if old == new:
         raise WorkspaceError("the old and the new text are the same; nothing was changed")
-    pattern = re.escape(old).replace("\\\n", "(?:\r\n|(?<!\r)\n)")
+    # subtle: a \r of the old text is a character by itself, and never the first half of a line break
+    pattern = re.escape(old).replace("\\\r", "\r(?!\n)").replace("\\\n", "(?:\r\n|(?<!\r)\n)")
     places = [place.start() for place in re.finditer(f"(?={pattern})", text)]
     if len(places) != 1:
         raise WorkspaceError(

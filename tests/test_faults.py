@@ -197,6 +197,16 @@ class InterruptAt:
         return self
 
 
+class InterruptWithinLine(InterruptAt):
+    """The same before the n-th instruction of the two functions that put a round into the history."""
+
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_name not in ("_round", "_commit"):
+            return None
+        frame.f_trace_opcodes = True
+        return super().__call__(frame, "line" if event == "opcode" else "", arg) and self
+
+
 def take_by_run(agent):
     """A run in one go."""
     agent.run("go")
@@ -212,14 +222,14 @@ def take_by_drive(agent):
         pass
 
 
-def interrupted_at(line, take, folder):
+def interrupted_at(line, take, folder, interrupt=InterruptAt):
     """Interrupt a run before this line, and check all that must hold. False when the run had no such line."""
     hooks = Hooks(PreToolUse=[lambda prepared: None], PostToolUse=[lambda prepared, result: HookAnswer(context="c")])
     calls = [plan("second"), call("write_file", path="a.txt", content=NEW), call("nope")]
     agent = begun(folder, calls, hooks=hooks)
     before, snapshot, was = list(agent.history), agent.todos, sys.gettrace()
     fired = False
-    sys.settrace(InterruptAt(line))
+    sys.settrace(interrupt(line))
     try:
         take(agent)
     except KeyboardInterrupt:
@@ -257,6 +267,14 @@ def test_an_interrupt_before_any_line_leaves_whole_rounds_and_a_usable_agent(tak
     while interrupted_at(line, take, tmp_path):
         line += 1
     assert line > 200, "the run was too short to mean anything"
+
+
+def test_an_interrupt_within_a_line_neither_loses_a_round_nor_doubles_it(tmp_path):
+    """The same before each instruction of committing, where an interrupt may come between an act and its end."""
+    at = 1
+    while interrupted_at(at, take_by_run, tmp_path, InterruptWithinLine):
+        at += 1
+    assert at > 200, "the run was too short to mean anything"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files where the system lists them")

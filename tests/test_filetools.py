@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit import ToolCall, ToolRegistry, ToolResult, Workspace
-from labkit.filetools import GLOB_LIMIT, READ_LIMIT, SHELL_LIMIT, file_tools, shell_tool
+from labkit.errors import WorkspaceError
+from labkit.filetools import GLOB_LIMIT, READ_LIMIT, SHELL_LIMIT, _edited, file_tools, shell_tool
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="sh")
 
@@ -69,20 +70,35 @@ def test_what_cannot_be_done_is_an_ordinary_result(name, arguments, words, use):
     assert words in result.content
 
 
-@given(st.text(alphabet="ab\r\n", max_size=12), st.text(alphabet="ab\r\n", max_size=4), st.text("xy\r\n", max_size=4))
-def test_an_edit_changes_one_place_and_nothing_else(folder, text, old, new):
-    """For any text an edit is refused with the bytes as before, or what stands around the one place stays the same."""
-    from labkit.errors import WorkspaceError
-    from labkit.filetools import _edited
-
+@given(st.text("ab\r\n", max_size=12), st.text("ab\r\n", max_size=4), st.text("xy\r\n", max_size=4))
+def test_an_edit_changes_one_place_and_nothing_else(text, old, new):
+    """For any text an edit is refused, or puts the new text at one place of the old and halves no line break there."""
     try:
         after = _edited(text, old, new)
     except WorkspaceError:
         return
-    plain_text, plain_old, plain_new = (part.replace("\r\n", "\n") for part in (text, old, new))
-    assert after.replace("\r\n", "\n") == plain_text.replace(plain_old, plain_new, 1)
-    front = len(plain_text.split(plain_old)[0])
-    assert after.replace("\r\n", "\n")[:front] == plain_text[:front]
+
+    def plain(part):
+        return part.replace("\r\n", "\n")
+
+    whole = [at for at in range(len(text) + 1) if text[max(0, at - 1) : at + 1] != "\r\n"]
+    assert [
+        (start, end)
+        for start in whole
+        for end in whole
+        if plain(text[start:end]) == plain(old)
+        and after.startswith(text[:start])
+        and after.endswith(text[end:])
+        and plain(after[start : len(after) - len(text[end:])]) == plain(new)
+    ]
+
+
+@pytest.mark.parametrize(("text", "old"), [(b"a\r\n", "a\r"), (b"a\r\n", "\r"), (b"\r\nb", "\r")])
+def test_half_a_line_break_is_not_found(text, old, use, folder):
+    """A lone carriage return in the old text is not the first half of a line break of the file."""
+    (folder / "a.txt").write_bytes(text)
+    assert "found 0 times" in use("edit_file", path="a.txt", old=old, new="x").content
+    assert (folder / "a.txt").read_bytes() == text
 
 
 PLACES = ["a.txt", "b.py", "sub/a.txt", "sub/deep/c.py", ".hidden", "文 件/d.txt", "[x].txt"]
