@@ -71,13 +71,21 @@ class SilentTracker(TodoTracker):
         return ()
 
 
+def _no_list(model: ModelClient, **parts: Any) -> Agent:
+    return build_agent(P04, model, **parts)
+
+
+def _list(model: ModelClient, **parts: Any) -> Agent:
+    return build_agent(P05, model, todos=SilentTracker(), **parts)
+
+
+def _list_and_reminder(model: ModelClient, **parts: Any) -> Agent:
+    return build_agent(P05, model, **parts)
+
+
 Arm = Callable[..., Agent]
 
-ARMS: dict[str, Arm] = {
-    "no list": lambda model, **parts: build_agent(P04, model, **parts),
-    "list": lambda model, **parts: build_agent(P05, model, todos=SilentTracker(), **parts),
-    "list and reminder": lambda model, **parts: build_agent(P05, model, **parts),
-}
+ARMS: dict[str, Arm] = {"no list": _no_list, "list": _list, "list and reminder": _list_and_reminder}
 
 
 class Trial(NamedTuple):
@@ -119,7 +127,7 @@ def summary(trials: Sequence[Trial]) -> Table:
     for name in ARMS:
         mine = [trial for trial in trials if trial.arm == name]
         rounds = [this for trial in mine if trial.result for this in trial.result.rounds]
-        claimed = sum(bool(trial.result) and trial.result.stop_reason == "completed" for trial in mine if trial.result)
+        claimed = sum(trial.result.stop_reason == "completed" for trial in mine if trial.result)
         rows.append(
             (
                 name,
