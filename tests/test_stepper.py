@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("ipywidgets", reason="the stepper needs the `lab` extra: python lab.py")
 from helpers import REMINDER, Lab, plan, read
 
-from labkit import P05, ScriptedModelClient, build_agent, call, say
+from labkit import P05, ScriptedModelClient, TodoTracker, build_agent, call, say
 from labkit.classroom.stepper import BESIDE, FRAME, SIZES, Stepper, side_by_side
 from labkit.frames import frames_of
 
@@ -185,6 +185,25 @@ def test_an_error_in_the_first_request_loses_no_prompt(folder):
     stepper.step()
     assert stepper.result.text == "done"
     assert [m.content for m in model.requests[1].messages][1:] == ["go"]
+
+
+def test_a_run_that_did_not_begin_is_begun_again(folder):
+    """Where an error comes before the prompt is in the history, the next press begins the run anew."""
+
+    class Late(TodoTracker):
+        ready = False
+
+        def begin_run(self):
+            if not self.ready:
+                self.ready = True
+                raise OSError("not yet")
+
+    agent, model = agent_of(folder, say("done"), todos=Late())
+    stepper = Stepper.live(agent, "go")
+    stepper.step()
+    assert "OSError: not yet" in stepper.line.value
+    stepper.step()
+    assert [m.content for m in model.requests[0].messages][1:] == ["go"]
 
 
 def test_an_interrupt_goes_on_to_the_caller_and_leaves_the_stepper_usable(folder):
