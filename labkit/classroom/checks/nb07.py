@@ -102,13 +102,13 @@ def check_07_3(plan_class: Any) -> None:
         require(isinstance(plan.todos, tuple), "a_tuple")
 
 
-def check_07_4(new_agent: Any) -> None:
-    """new_agent(model, folder): two agents share neither list nor count."""
-    function_wanted(new_agent)
+def check_07_4(agent_for: Any) -> None:
+    """agent_for(model, folder): two agents share neither list nor count."""
+    function_wanted(agent_for)
     with folder() as place:
         one_model = ScriptedModelClient([update(todo("mine", "in_progress")), read(), read(), read(), say("done")])
         two_model = ScriptedModelClient([read(), say("done")])
-        one, two = new_agent(one_model, place), new_agent(two_model, place)
+        one, two = agent_for(one_model, place), agent_for(two_model, place)
         require(all(hasattr(agent, "run") for agent in (one, two)), "shape", wanted="a function that returns an agent")
         require(one is not two, "two_agents")
         one.run("go")
@@ -119,7 +119,7 @@ def check_07_4(new_agent: Any) -> None:
         heard = [message.content for request in two_model.requests for message in request.messages]
         require(TODO_STALE_REMINDER not in heard, "counts_apart")
         require(TODO_STALE_REMINDER in [message.content for message in one_model.requests[4].messages], "still_counts")
-        late = new_agent(ScriptedModelClient([say("done")]), place)
+        late = agent_for(ScriptedModelClient([say("done")]), place)
         require(tuple(late.todos) == (), "lists_apart")
 
 
