@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from server import KEY, MODEL, ModelServer
 
+from labkit import call, say
 from labkit.cli import ScriptFileError, main, read_script
 from labkit.clients.openai import SETTINGS
 
@@ -291,13 +293,13 @@ def test_a_person_is_asked_on_the_terminal(folder, script, typed, written):
 def test_the_question_shows_the_whole_call_and_hides_nothing(folder, script):
     """However long the arguments are, and whatever they hold, a person sees them to their end."""
     long = "x" * 3000 + "\u202e\x9b2J; last words"
-    call = {"call": "write_file", "arguments": {"path": "new.txt", "content": long}}
+    asked = {"call": "write_file", "arguments": {"path": "new.txt", "content": long}}
 
     def act(send, wait_for, process):
         wait_for(b"Allow? [y/N]")
         send(b"n\n")
 
-    words = ["run", "--chapter", 5, "--prompt", "go", "--script", script(call, {"say": "done"})]
+    words = ["run", "--chapter", 5, "--prompt", "go", "--script", script(asked, {"say": "done"})]
     seen, code = on_a_terminal(words, folder, act)
     assert code == 0
     assert r"xxx\u202e\x9b2J; last words" in seen.replace("\r\n", "\n")
@@ -342,3 +344,22 @@ def test_the_installed_command_is_the_router(folder):
     top, run = labkit("--help", cwd=folder), labkit("run", "--help", cwd=folder)
     assert "serve" in top.stdout
     assert all(option in run.stdout for option in ("--workspace", "--script", "--max-rounds", '{"say": "text"}'))
+
+
+def test_a_served_models_text_is_shown_while_it_comes(folder):
+    """With the three settings a run goes to the server; the text stands alone on its line before its frame."""
+    with ModelServer([call("glob", pattern="*"), say("all done")]) as server:
+        settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "OPENAI_MODEL": MODEL}
+        done = labkit("run", "--chapter", 5, "--prompt", "go", cwd=folder, **settings)
+    assert done.returncode == 0, done.stderr
+    assert "\nall done\n\nRound 2: an answer in text\n" in done.stdout
+    assert KEY not in done.stdout + done.stderr
+
+
+def test_a_server_that_is_not_there_is_1(folder):
+    """A request that fails is one line with the address and what to do, and exit code 1."""
+    settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": MODEL}
+    done = labkit("run", "--chapter", 1, "--prompt", "go", cwd=folder, **settings)
+    assert done.returncode == 1
+    assert done.stderr.startswith("labkit: http://127.0.0.1:9/v1/chat/completions: no connection")
+    assert "Traceback" not in done.stderr
