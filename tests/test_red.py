@@ -24,8 +24,8 @@ NOTEBOOKS = ROOT / "notebooks"
 MUTATIONS = tomllib.loads((ROOT / "tests/red/mutations.toml").read_text(encoding="utf-8"))["mutation"]
 ROWS = [(row, book, cells) for row in MUTATIONS for book, cells in row["red"].items()]
 BOOKS = sorted({book for _, book, _ in ROWS})
-# They show the lab and a served model, and the last is the student's own: there is no one behaviour to break.
-WITHOUT = {"00_start_here", "11_real_model", "12_capstone"}
+# The last is the student's own work: it shows what the student built.
+WITHOUT = {"12_capstone"}
 
 
 def lay_out(folder, books, change=None):
@@ -33,6 +33,9 @@ def lay_out(folder, books, change=None):
     shutil.copytree(ROOT / "labkit", folder / "labkit", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "lab_quickjson.py", folder)
     (folder / "notebooks").mkdir()
+    for data in ("cassettes", "scripts"):  # what notebooks read
+        if (NOTEBOOKS / data).is_dir():
+            shutil.copytree(NOTEBOOKS / data, folder / "notebooks" / data)
     for book in books:
         shutil.copy(NOTEBOOKS / f"{book}.ipynb", folder / "notebooks")
     if change:
