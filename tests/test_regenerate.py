@@ -69,13 +69,14 @@ def test_the_same_code_gives_the_same_bytes(tmp_path: Path) -> None:
     assert cells[3].outputs[0].traceback == ["ValueError: invalid literal for int() with base 10: 'x'"]
 
 
-def test_a_cell_that_fails_leaves_the_file_alone(tmp_path: Path) -> None:
-    """The error is shown, and the stored outputs stay as they were."""
-    path = write_book(tmp_path / "a.ipynb", "1 / 0", "2")
+@pytest.mark.parametrize(("source", "named"), [("1 / 0", "ZeroDivisionError"), ("object()", "cell 1: 'at 0x")])
+def test_what_cannot_be_stored_leaves_the_file_alone(tmp_path: Path, source: str, named: str) -> None:
+    """After an error, or an output that must not be stored, the reason is shown and the file is as it was."""
+    path = write_book(tmp_path / "a.ipynb", source, "2")
     before = path.read_bytes()
     said = run(path, cwd=tmp_path)
     assert said.returncode == 1
-    assert "ZeroDivisionError" in said.stdout
+    assert named in said.stdout
     assert path.read_bytes() == before
 
 
