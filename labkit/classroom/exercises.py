@@ -145,7 +145,13 @@ def _read(language: str, name: str) -> Mapping[str, Any]:
 
 
 def _book(name: str) -> dict[str, Any]:
-    return {**_read("en", name), **_read(_notes().language, name)}
+    return _merged(_read("en", name), _read(_notes().language, name))
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables of two languages in one: a text that is not translated yet stays English, so no sentence is missing."""
+    both = {name: _merged(under[name], over[name]) for name in under if isinstance(over.get(name), dict)}
+    return {**under, **over, **both}
 
 
 def common() -> dict[str, Any]:
@@ -276,8 +282,9 @@ def _verdict(exercise: str, text: Mapping[str, Any], ran: Ran) -> Verdict:
         outcome, failed, sentence = "not_yet", ran.stopped, words[ran.stopped]
     elif isinstance(ran.failure, NotYet):
         failed, facts = ran.failure.failed, ran.failure.facts
-        if "mutant" in facts:
-            facts = {**facts, "mutant": mutant_words()[facts["mutant"]]}
+        for name, meanings in (("mutant", mutant_words()), ("wanted", words["wanted"])):
+            if name in facts:
+                facts = {**facts, name: meanings[facts[name]]}
         outcome, sentence = "not_yet", (text["failed"].get(failed) or words[failed]).format(**facts)
     elif ran.failure is not None:
         outcome, (failed, sentence) = "not_yet", _failure(ran.failure, ran.line)

@@ -70,7 +70,7 @@ def survives(name: str | None, test: Test) -> bool:
 def tests_wanted(tests: Any) -> list[Test]:
     """A list of functions, or one function."""
     found = [tests] if callable(tests) else list(tests) if isinstance(tests, list | tuple) else []
-    require(found and all(map(callable, found)), "shape", wanted="a list of test functions, each with one argument")
+    require(found and all(map(callable, found)), "shape", wanted="list_of_tests")
     return found
 
 

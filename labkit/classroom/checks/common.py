@@ -49,12 +49,12 @@ def shown(value: object) -> str:
 
 def function_wanted(answer: object) -> None:
     """The answer must be something that can be called."""
-    require(callable(answer) and not isinstance(answer, type), "shape", wanted="a function")
+    require(callable(answer) and not isinstance(answer, type), "shape", wanted="function")
 
 
 def class_wanted(answer: object) -> None:
     """The answer must be a class."""
-    require(isinstance(answer, type), "shape", wanted="a class")
+    require(isinstance(answer, type), "shape", wanted="class")
 
 
 def todo(content: str, status: str = "pending") -> dict[str, str]:
@@ -116,10 +116,22 @@ def line(requests: Iterable[ModelRequest], text: str = TODO_STALE_REMINDER) -> s
     return "".join(str(copies(request.messages, text)) for request in requests)
 
 
+def observer_wanted(make: Callable[[], Any], *also: str) -> Any:
+    """A new observer of the student's class; another of it has shown that its methods return messages."""
+    class_wanted(make)
+    made = make()
+    needed = ("begin_run", "before_model", "record_tool_round", "view", *also)
+    missing = [name for name in needed if not hasattr(made, name)]
+    require(not missing, "lacks", names=", ".join(missing))
+    other = make()
+    for method, given in (
+        ("before_model", other.before_model()),
+        ("record_tool_round", other.record_tool_round(("a",))),
+    ):
+        require(isinstance(given, tuple | list), "returns_messages", method=method, kind=given)
+    return made
+
+
 def tracker_wanted(make: Callable[[], Any]) -> Any:
     """A new tracker of the student's class."""
-    made = make()
-    needed = ("tool_definition", "todos", "begin_run", "before_model", "record_tool_round", "view")
-    missing = [name for name in needed if not hasattr(made, name)]
-    require(not missing, "shape", wanted=f"a tracker with {', '.join(missing)}")
-    return made
+    return observer_wanted(make, "tool_definition", "todos")

@@ -10,7 +10,7 @@ def check_00_1(greet: Any) -> None:
     function_wanted(greet)
     said = greet("Ada")
     require(said is not None, "returns")
-    require(isinstance(said, str), "shape", wanted="a function that returns a text")
+    require(isinstance(said, str), "shape", wanted="function_of_text")
     require("Ada" in said, "uses_the_name")
     require("Ben" in greet("Ben") and "Ada" not in greet("Ben"), "uses_the_name")
     require(said == "Hello, Ada!" and greet("Ben") == "Hello, Ben!", "exact")
@@ -18,7 +18,7 @@ def check_00_1(greet: Any) -> None:
 
 def check_00_2(word: Any) -> None:
     """The word that the hints give."""
-    require(isinstance(word, str), "shape", wanted="a text")
+    require(isinstance(word, str), "shape", wanted="text")
     require(word.strip() != "", "empty")
     require(word.strip().lower() == "snapshot", "another_word", word=word)
     require(word == "snapshot", "spelling")

@@ -30,7 +30,7 @@ def check_01_1(knows: Any) -> None:
 def check_01_2(who_knows: Any) -> None:
     """For each of four requests: can the model know the name?"""
     whole = isinstance(who_knows, dict) and set(who_knows) == {1, 2, 3, 4}
-    require(whole and all(type(one) is bool for one in who_knows.values()), "shape", wanted="True or False for 1 to 4")
+    require(whole and all(type(one) is bool for one in who_knows.values()), "shape", wanted="four_bools")
     require(who_knows[1], "it_is_there")
     require(not who_knows[2], "nothing_is_kept")
     require(who_knows[3], "system_counts")

@@ -54,7 +54,7 @@ def check_03_1(loop: Any) -> None:
     function_wanted(loop)
     bench = _Bench([_echo("a"), _echo("b"), _echo("c")], _echo("d"), say("done"))
     history = bench.history(loop)
-    require(isinstance(history, list) and history, "shape", wanted="a function that returns the history, a list")
+    require(isinstance(history, list) and history, "shape", wanted="function_of_history")
     require(isinstance(history[0], UserMessage), "begins_with_the_prompt")
     require(bench.words, "runs_the_tool")
     require(bench.words[:3] == ["a", "b", "c"], "each_call", count=3)
@@ -110,7 +110,7 @@ def check_03_3(loop: Any) -> None:
     function_wanted(loop)
     bench = _Bench(*[[_echo("a"), _echo("b")] for _ in range(8)])
     answer = bench.history(loop, 3)
-    require(isinstance(answer, tuple) and len(answer) == 2, "shape", wanted="a function that returns two things")
+    require(isinstance(answer, tuple) and len(answer) == 2, "shape", wanted="function_of_two")
     history, reason = answer
     made = len(bench.model.requests)
     require(made <= 3, "no_more_requests", count=made)

@@ -28,9 +28,7 @@ def _accepts(model: type[BaseModel], text: str) -> bool:
 
 def check_04_1(model: Any) -> None:
     """TimerInput: strict, closed, frozen, bounded."""
-    require(
-        isinstance(model, type) and issubclass(model, BaseModel), "shape", wanted="a class that stands on BaseModel"
-    )
+    require(isinstance(model, type) and issubclass(model, BaseModel), "shape", wanted="base_model")
     require(_accepts(model, '{"minutes": 5, "label": "tea"}'), "accepts_right_ones")
     require(_accepts(model, '{"minutes": 1, "label": "x"}'), "bounds")
     require(_accepts(model, '{"minutes": 180, "label": "x"}'), "bounds")
@@ -89,7 +87,7 @@ def check_04_2(fault_text: Any) -> None:
     function_wanted(fault_text)
     places: list[tuple[tuple[Any, ...], str]] = [(("guests",), "int_type"), (("todos", 1, "status"), "missing")]
     first, second = (fault_text(_Fault(version, places, "x" * 500)) for version in ("2.12", "2.15"))
-    require(isinstance(first, str), "shape", wanted="a function that returns a text")
+    require(isinstance(first, str), "shape", wanted="function_of_text")
     require("guests" in first, "names_places")
     require("status" in first and "1" in first and "todos" in first, "all_faults")
     require("x" * 100 not in first, "no_echo")

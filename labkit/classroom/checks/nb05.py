@@ -20,7 +20,7 @@ def _tool(name: str, effect: Any) -> ToolDefinition:
 
 def check_05_1(rule: Any) -> None:
     """no_looking: a rule that denies read_file and glob, and no other tool."""
-    require(isinstance(rule, Rule), "shape", wanted="a Rule")
+    require(isinstance(rule, Rule), "shape", wanted="rule")
     script = [
         [read(), call("glob", pattern="*"), call("count_files"), call("read_mail"), update(todo("ship"))],
         say("done"),
@@ -44,7 +44,7 @@ def check_05_2(make_sink: Any) -> None:
     function_wanted(make_sink)
     lines: list[Any] = []
     sink = make_sink(lines)
-    require(callable(sink), "shape", wanted="a function that returns a function")
+    require(callable(sink), "shape", wanted="function_of_function")
     script = [
         [
             read(),

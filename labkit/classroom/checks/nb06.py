@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from labkit.classroom.checks.common import class_wanted, copies, function_wanted, read, require, run
+from labkit.classroom.checks.common import copies, function_wanted, observer_wanted, read, require, run
 from labkit.clients.scripted import say
 from labkit.hooks import Hooks
 from labkit.profiles import P04
@@ -10,11 +10,8 @@ from labkit.profiles import P04
 
 def check_06_1(counter_class: Any) -> None:
     """RoundCounter: an observer whose count is the number of rounds with calls."""
-    class_wanted(counter_class)
-    counter = counter_class()
-    needed = ("begin_run", "before_model", "record_tool_round", "view", "count")
-    missing = [name for name in needed if not hasattr(counter, name)]
-    require(not missing, "shape", wanted=f"a class with {', '.join(missing)}")
+    counter = observer_wanted(counter_class, "count")
+    require(counter.count == 0, "own_count")
     script = [read(), [read(), read(), read()], say("done")]
     ran = run(script, profile=P04, observers=[counter])
     require(len(ran.result.history) == 8, "keeps_nothing")
@@ -23,7 +20,6 @@ def check_06_1(counter_class: Any) -> None:
     require(counter.count != 4, "rounds_not_calls")
     require(counter.count != 3, "no_text_rounds")
     require(counter.count == 2, "counts")
-    require(counter_class().count == 0, "own_count")
     second = run([read(), say("done")], profile=P04, observers=[counter])
     require(counter.count == 3, "goes_on", count=counter.count)
     require([one.after for one in second.result.rounds] == [3, 3], "view_is_the_count")
@@ -36,7 +32,7 @@ def check_06_2(make_hook: Any) -> None:
 
     def with_hook(*script: Any) -> Any:
         hook = make_hook()
-        require(callable(hook), "shape", wanted="a function that returns a function")
+        require(callable(hook), "shape", wanted="function_of_function")
         return run([*script, say("too many requests")], profile=P04, hooks=Hooks(Stop=(hook,)))
 
     ran = with_hook(say("done"), read(), say("done"))

@@ -56,7 +56,7 @@ def check_07_2(serialise: Any) -> None:
     """serialise(todos): the snapshot as compact ASCII JSON that decodes to the same list."""
     function_wanted(serialise)
     text = serialise((TodoItem("ship", "completed"), TodoItem("write", "pending")))
-    require(type(text) is str, "shape", wanted="a function that returns a text")
+    require(type(text) is str, "shape", wanted="function_of_text")
     try:
         decoded = json.loads(text)
     except ValueError:
@@ -109,7 +109,7 @@ def check_07_4(agent_for: Any) -> None:
         one_model = ScriptedModelClient([update(todo("mine", "in_progress")), read(), read(), read(), say("done")])
         two_model = ScriptedModelClient([read(), say("done")])
         one, two = agent_for(one_model, place), agent_for(two_model, place)
-        require(all(hasattr(agent, "run") for agent in (one, two)), "shape", wanted="a function that returns an agent")
+        require(all(hasattr(agent, "run") for agent in (one, two)), "shape", wanted="function_of_agent")
         require(one is not two, "two_agents")
         one.run("go")
         require(len(one_model.requests) == 5, "uses_the_model")

@@ -10,7 +10,6 @@ from labkit.classroom.checks.broken import judge_tests
 from labkit.classroom.checks.common import (
     WRONG,
     Ran,
-    class_wanted,
     copies,
     line,
     read,
@@ -93,7 +92,6 @@ PROPERTIES: dict[str, Callable[[Callable[[], Any]], bool]] = {
 
 def check_08_1(tracker_class: Any) -> None:
     """record_tool_round: rounds are counted, by the names of their calls."""
-    class_wanted(tracker_class)
     tracker_wanted(tracker_class).record_tool_round(("read_file",))
     require(tracker_class().count == 0, "own_count")
 
@@ -103,9 +101,9 @@ def check_08_1(tracker_class: Any) -> None:
         require(len(ran.result.history) == 2 + sum(1 + _calls(one) for one in script), "keeps_nothing")
         return [one.after.count for one in ran.result.rounds]
 
-    require(counts(_reads(2)) == [1, 2, 2], "counts_rounds", wanted="1, 2", count=2)
+    require(counts(_reads(2)) == [1, 2, 2], "counts_rounds")
     require(counts([_reads(3), read()]) != [3, 4, 4], "rounds_not_calls")
-    require(counts([_reads(3), read()]) == [1, 2, 2], "counts_rounds", wanted="1, 2", count=2)
+    require(counts([_reads(3), read()]) == [1, 2, 2], "counts_rounds")
     require(counts([read(), read(), update(todo("ship"))])[2] == 0, "update_clears")
     require(counts([read(), [read(), update(todo("ship"))]])[1] == 0, "update_beside_others")
     require(counts([read(), update(WRONG)])[1] == 0, "refused_update_clears")
@@ -121,7 +119,6 @@ def _calls(entry: Any) -> int:
 
 def check_08_2(tracker_class: Any) -> None:
     """before_model: the reminder is in the fourth request, once, and nowhere else."""
-    class_wanted(tracker_class)
     tracker_wanted(tracker_class)
     ran = _run(tracker_class, ten_requests())
     for request in ran.requests:
@@ -144,12 +141,11 @@ def check_08_2(tracker_class: Any) -> None:
 
 def check_08_3(breaks: Any) -> None:
     """Three broken trackers, each under the name of the property that catches it."""
-    require(isinstance(breaks, dict), "shape", wanted="a dict from the name of a property to a class")
+    require(isinstance(breaks, dict), "shape", wanted="dict_of_classes")
     for name in breaks:
         require(name in PROPERTIES, "no_such_property", name=name)
     require(len(breaks) == 3, "three", count=len(breaks))
     for name, broken in breaks.items():
-        class_wanted(broken)
         tracker_wanted(broken)
         failing = [one for one, holds in PROPERTIES.items() if not holds(broken)]
         require(failing, "nothing_broken", name=name)
@@ -160,10 +156,12 @@ def check_08_3(breaks: Any) -> None:
 def check_08_4(decision: Any) -> None:
     """Should a refused update silence the reminder? Either answer, with the requests that it leads to."""
     keys = {"silences", "reminders", "because"}
-    require(isinstance(decision, dict) and set(decision) == keys, "shape", wanted="the dict with its three keys")
+    require(isinstance(decision, dict) and set(decision) == keys, "shape", wanted="dict_of_three")
     silences, reminders, because = decision["silences"], decision["reminders"], decision["because"]
     require(type(silences) is bool, "decided")
-    require(isinstance(reminders, list) and all(type(one) is int for one in reminders), "shape", wanted="a list of int")
+    require(
+        isinstance(reminders, list) and all(type(one) is int for one in reminders), "shape", wanted="list_of_numbers"
+    )
     make = TodoTracker if silences else _unmoved_by_refusals
     script = [read(), read(), update(WRONG), *_reads(4), say("done")]
     found = [number for number, one in enumerate(line(_run(make, script).requests), 1) if one == "1"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from labkit.classroom.checks.common import class_wanted, copies, folder, line, read, require, run, ten_requests
+from labkit.classroom.checks.common import copies, folder, line, observer_wanted, read, require, run, ten_requests
 from labkit.classroom.compare import comparison
 from labkit.clients.scripted import ScriptedModelClient, call, say
 from labkit.profiles import P04, build_agent
@@ -11,11 +11,7 @@ REMINDER = "<reminder>Update your todos.</reminder>"
 
 
 def _plug_in(observer_class: Any, tool: str, pattern: str) -> None:
-    class_wanted(observer_class)
-    observer = observer_class()
-    needed = ("begin_run", "before_model", "record_tool_round", "view")
-    missing = [name for name in needed if not hasattr(observer, name)]
-    require(not missing, "shape", wanted=f"a class with {', '.join(missing)}")
+    observer = observer_wanted(observer_class)
     ran = run(ten_requests(), profile=P04, observers=[observer])
     require(copies([one for request in ran.requests for one in request.messages], REMINDER), "reminds")
     require(copies(ran.result.history, REMINDER), "stays")
@@ -50,7 +46,7 @@ def check_09_3(choice: Any) -> None:
     """A design, a product, and the row of the comparison that speaks for it."""
     keys = {"product", "design", "question", "cell", "because"}
     right = isinstance(choice, dict) and set(choice) == keys and all(isinstance(one, str) for one in choice.values())
-    require(right, "shape", wanted="the dict with its five keys, each with a text")
+    require(right, "shape", wanted="dict_of_five_texts")
     table = comparison()
     require(choice["design"] in table.columns[1:], "one_of_three", design=choice["design"])
     rows = {row[0]: row[1:] for row in table.rows}

@@ -51,7 +51,7 @@ def check_10_2(rhythm: Any) -> None:
     """A rhythm that keeps the distance under the budget, and what it costs."""
     keys = {"every", "largest", "cost"}
     right = isinstance(rhythm, dict) and set(rhythm) == keys and all(type(one) is int for one in rhythm.values())
-    require(right, "shape", wanted="the dict with its three keys, each with a whole number")
+    require(right, "shape", wanted="dict_of_three_numbers")
     every = rhythm["every"]
     require(every in (1, 2, 3, 4, 6, 12), "divides_twelve", every=every)
 

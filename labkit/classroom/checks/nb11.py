@@ -53,7 +53,7 @@ def check_11_2(unproven: Any) -> None:
 
     def claims(*script: Any) -> list[str]:
         found: Any = unproven(run([*script, say("done")]).result)
-        require(isinstance(found, list), "shape", wanted="a function that returns a list of texts")
+        require(isinstance(found, list), "shape", wanted="function_of_texts")
         return list(found)
 
     done = update(todo("read", "completed"), todo("edit"))
