@@ -175,6 +175,19 @@ def test_any_object_gets_one_line(exercise, answer):
     assert "\n" not in repr(verdict)
 
 
+def test_a_kernels_own_exit_and_input_are_out_of_reach(monkeypatch):
+    """What IPython puts in the place of exit() and input() would end the kernel or wait for a person: not in a check."""
+    called = []
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "exit", lambda: called.append("exit"), raising=False)
+    monkeypatch.setattr(builtins, "input", lambda prompt: called.append("input"))
+    theirs = main.exit, builtins.input
+    assert isinstance(guarded(lambda: main.exit()).failure, SystemExit)
+    assert isinstance(guarded(lambda: builtins.input("?")).failure, RuntimeError)
+    assert called == []
+    assert (main.exit, builtins.input) == theirs
+
+
 def test_code_that_waits_is_left_behind():
     """A thread that sleeps cannot be ended; the check goes on without it."""
     gate = threading.Event()
