@@ -176,7 +176,7 @@ def test_any_object_gets_one_line(exercise, answer):
 
 
 def test_a_kernels_own_exit_and_input_are_out_of_reach(monkeypatch):
-    """What IPython puts in the place of exit() and input() would end the kernel or wait for a person: not in a check."""
+    """What IPython puts in the place of exit() and input() ends the kernel or waits for a person: not in a check."""
     called = []
     main = sys.modules["__main__"]
     monkeypatch.setattr(main, "exit", lambda: called.append("exit"), raising=False)
