@@ -175,6 +175,14 @@ def test_any_object_gets_one_line(exercise, answer):
     assert "\n" not in repr(verdict)
 
 
+def test_a_students_own_words_stay_on_the_line():
+    """A name that a student made up is shown short and on one line."""
+    line = repr(check("08.3", {"a\nb" + "x" * 500: TodoTracker}))
+    assert line.startswith("08.3: not yet: there is no property a bxxx")
+    assert "\n" not in line
+    assert len(line) < 200
+
+
 def test_a_kernels_own_exit_and_input_are_out_of_reach(monkeypatch):
     """What IPython puts in the place of exit() and input() ends the kernel or waits for a person: not in a check."""
     called = []
