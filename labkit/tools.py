@@ -230,8 +230,9 @@ def _schema_at(schema: dict[str, Any], where: _Place) -> dict[str, Any]:
     """The part of a schema that speaks of one place; {} where it says nothing."""
     for part in where:
         schema = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
-        parts = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
-        schema = parts[0] if len(parts) == 1 else schema  # `X | None` speaks of X
+        if "anyOf" in schema:
+            parts = [one for one in schema["anyOf"] if one.get("type") != "null"]
+            schema = parts[0] if len(parts) == 1 else schema  # `X | None` speaks of X
     return schema
 
 
