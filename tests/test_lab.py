@@ -288,7 +288,7 @@ def test_an_environment_that_cannot_be_removed_counts_as_half_made(whole: Counte
     shutil.rmtree(whole.folder)
     Path(whole.folder).symlink_to(Path(whole.root) / "notebooks")  # rmtree refuses to follow a link
     Path(whole.stamp).write_text(json.dumps(whole.wanted()), encoding="utf-8")
-    with pytest.raises(lab.Failure, match=r"could not be removed \(.*symbolic link.*delete the folder"):
+    with pytest.raises(lab.Failure, match=r"could not be removed \(OSError: .+delete the folder"):
         lab.Environment(whole.root).make()
     assert whole.plan()[0] == "make"
 
