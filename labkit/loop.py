@@ -260,7 +260,8 @@ class AgentRunner:
 
     def _commit(self, turn: "_Turn", at: int) -> None:
         """The reply and a result for each of its calls into the history, in one act, if they are not there yet."""
-        whole: list[Message] = [turn.reply, *[ToolMessage(call.id, result.content) for call, result, _ in turn.whole()]]
+        turn.close()
+        whole: list[Message] = [turn.reply, *[ToolMessage(call.id, result.content) for call, result, _ in turn.settled]]
         if len(self._history) == at:
             self._history.extend(whole)
 
@@ -403,12 +404,10 @@ class _Turn:
         self.context: list[Message] = []
         self.stopped = False
 
-    def whole(self) -> tuple[Settled, ...]:
-        """One entry for each call: where an interrupt left some open, they are cancelled."""
-        if len(self.settled) == len(self.reply.tool_calls):
-            return tuple(self.settled)
-        missing = self.reply.tool_calls[len(self.settled) :]
-        return (*self.settled, *[Settled(call, _CANCELLED) for call in missing])
+    def close(self) -> None:
+        """Cancel the calls that an interrupt left open; then there is one entry for each call."""
+        for call in self.reply.tool_calls[len(self.settled) :]:
+            self.settled.append(Settled(call, _CANCELLED))
 
 
 _CANCELLED = ToolResult.refusal("cancelled", "the run was interrupted; whether this call took effect is not known.")

@@ -189,7 +189,9 @@ def _refused(tool: ToolDefinition, arguments: str, error: ValidationError) -> To
     overlong: dict[_Place, bool] = {}
     for fault in found:
         where = fault["loc"]
-        for end in [end for end, part in enumerate(where) if type(part) is int]:
+        for end, part in enumerate(where):
+            if type(part) is not int:
+                continue
             crowd = where[:end]
             if crowd not in overlong:
                 words = _overlong(_schema_at(schema, crowd), arguments, crowd)
