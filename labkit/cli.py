@@ -89,8 +89,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 def _at_least_one(text: str) -> int:
     """A whole number from 1 on; argparse names the option."""
-    if not (text.isdecimal() and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    if not (text.isdecimal() and len(text) < 10 and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{cut(text, 80)!r} is no whole number of at least 1, below a billion")
     return int(text)
 
 
@@ -108,10 +108,11 @@ def run(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("\nlabkit: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # whoever reads the output wants no more of it, as `head` does; Python would complain once more at its exit
+    except OSError as error:
+        # the output takes no more: its reader left, as `head` does, or a disk is full; at its exit Python would say so
+        # once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ENDED_OTHERWISE
+        return ENDED_OTHERWISE if isinstance(error, BrokenPipeError) else _failed(error, ENDED_OTHERWISE)
 
 
 def _agent(given: argparse.Namespace) -> Agent:

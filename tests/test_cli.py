@@ -2,19 +2,24 @@
 
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from server import KEY, MODEL, ModelServer
+from server import KEY, MODEL, ModelServer, Slow
 
 from labkit import call, say
 from labkit.cli import ScriptFileError, main, read_script
 from labkit.clients.openai import SETTINGS
 
-SCRIPTS = Path(__file__).parents[1] / "notebooks" / "scripts"
+ROOT = Path(__file__).parents[1]
+SCRIPTS = ROOT / "notebooks" / "scripts"
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal and signals as POSIX has them")
 
 
@@ -76,6 +81,15 @@ def test_the_other_example_is_reminded_and_refused(folder, capsys):
     assert "[in_progress] report  (added)" in frames[5]
 
 
+def test_the_readmes_line_runs_as_it_stands(tmp_path):
+    """The command that the README shows runs from the repository's folder, and completes."""
+    (line,) = re.findall(r"^labkit (run .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    shutil.copytree(SCRIPTS, tmp_path / "notebooks" / "scripts")
+    done = labkit(*shlex.split(line), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "new: user: Plan, then read a.txt." in done.stdout
+
+
 def test_ended_otherwise_is_1(folder, script):
     """Any end but `completed`, and a script that runs out, is exit code 1."""
     glob = {"call": "glob", "arguments": {"pattern": "*"}}
@@ -96,6 +110,7 @@ def test_ended_otherwise_is_1(folder, script):
         (["run", "--chapter", "5"], "--prompt"),
         (["run", "--chapter", "5", "--prompt", "x", "--max-rounds", "0"], "no whole number of at least 1"),
         (["run", "--chapter", "5", "--prompt", "x", "--max-rounds", "many"], "no whole number of at least 1"),
+        (["run", "--chapter", "5", "--prompt", "x", "--max-rounds", "9" * 5000], "... [4920 more characters]"),
         (["run", "--chapter", "5", "--prompt", "x", "--odd"], "--odd"),
         ([], "run"),
     ],
@@ -202,19 +217,32 @@ def test_a_script_may_begin_with_a_byte_order_mark(tmp_path):
     assert len(read_script(path)) == 1
 
 
-def test_d_a4_a_console_that_lacks_characters_ends_no_run(folder, script):
-    """On a cp1252 console that is strict, characters it lacks are shown as escapes, and the run completes."""
+@pytest.mark.parametrize(
+    ("console", "shown"),
+    [
+        ({"PYTHONIOENCODING": "cp1252:strict"}, "[completed] Prüfen \\u2705 \\u65e5".encode("cp1252")),
+        pytest.param(
+            {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""},
+            rb"[completed] Pr\xfcfen \u2705 \u65e5",
+            marks=POSIX,
+        ),
+        pytest.param({"LC_ALL": "C", "PYTHONUTF8": "", "PYTHONIOENCODING": ""}, "✅".encode(), marks=POSIX),
+    ],
+    ids=["cp1252", "ascii", "LC_ALL=C"],
+)
+def test_d_a4_a_console_that_lacks_characters_ends_no_run(folder, script, console, shown):
+    """On a strict cp1252 or an ASCII console, characters it lacks are shown as escapes, and the run completes."""
     todo = {"call": "todo_write", "arguments": {"todos": [{"content": "Prüfen ✅ 日本語", "status": "completed"}]}}
     command = ["run", "--chapter", "5", "--prompt", "検査", "--script", str(script(todo, {"say": "✅"}))]
     done = subprocess.run(
         [sys.executable, "-m", "labkit", *command],
         cwd=folder,
-        env=environment(PYTHONIOENCODING="cp1252:strict", PYTHONUTF8="0"),
+        env=environment(**{"PYTHONUTF8": "0"} | console),
         stdin=subprocess.DEVNULL,
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "[completed] Prüfen \\u2705 \\u65e5".encode("cp1252") in done.stdout
+    assert shown in done.stdout
 
 
 def writes(script):
@@ -230,13 +258,21 @@ def test_without_a_terminal_the_answer_is_deny(folder, script):
     assert not (folder / "new.txt").exists()
 
 
+# A terminal sends Ctrl-C to those it controls; a new session has none. This takes it, then is `python -m labkit`.
+ON_ITS_TERMINAL = """\
+import fcntl, runpy, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+runpy.run_module("labkit", run_name="__main__", alter_sys=True)
+"""
+
+
 def on_a_terminal(words, cwd, act):
-    """Run with a pseudo-terminal; `act(send, wait_for, process)`. Gives the output and the exit code."""
+    """Run with a pseudo-terminal; `act(send, wait_for)`. Gives the output and the exit code."""
     import pty
 
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "labkit", *map(str, words)],
+        [sys.executable, "-c", ON_ITS_TERMINAL, *map(str, words)],
         cwd=cwd,
         env=environment(),
         stdin=theirs,
@@ -261,7 +297,7 @@ def on_a_terminal(words, cwd, act):
             assert more(), seen.decode()
 
     try:
-        act(lambda text: os.write(ours, text), wait_for, process)
+        act(lambda text: os.write(ours, text), wait_for)
         while more():
             pass
         return seen.decode(), process.wait(60)
@@ -278,7 +314,7 @@ def on_a_terminal(words, cwd, act):
 def test_a_person_is_asked_on_the_terminal(folder, script, typed, written):
     """On a terminal the question shows the call and the reason; only y or yes is a yes."""
 
-    def act(send, wait_for, process):
+    def act(send, wait_for):
         wait_for(b"Allow? [y/N]")
         send(typed)
 
@@ -295,7 +331,7 @@ def test_the_question_shows_the_whole_call_and_hides_nothing(folder, script):
     long = "x" * 3000 + "\u202e\x9b2J; last words"
     asked = {"call": "write_file", "arguments": {"path": "new.txt", "content": long}}
 
-    def act(send, wait_for, process):
+    def act(send, wait_for):
         wait_for(b"Allow? [y/N]")
         send(b"n\n")
 
@@ -308,17 +344,54 @@ def test_the_question_shows_the_whole_call_and_hides_nothing(folder, script):
 
 @POSIX
 def test_ctrl_c_is_130(folder, script):
-    """An interrupt while a person is asked leaves with 130, in one line, and nothing was written."""
+    """Ctrl-C while a person is asked leaves with 130, in one line, and nothing was written."""
 
-    def act(send, wait_for, process):
+    def act(send, wait_for):
         wait_for(b"Allow? [y/N]")
-        process.send_signal(signal.SIGINT)
+        send(b"\x03")
 
     seen, code = on_a_terminal(["run", "--chapter", 5, "--prompt", "go", "--script", writes(script)], folder, act)
     assert code == 130, seen
     assert "labkit: interrupted" in seen
     assert "Traceback" not in seen
     assert not (folder / "new.txt").exists()
+
+
+@POSIX
+def test_ctrl_c_during_a_request_is_130(folder):
+    """An interrupt while the server is still answering leaves with 130, in one line, without waiting for the rest."""
+    with ModelServer([Slow(say("x"), drips=10_000)]) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "labkit", "run", "--chapter", "1", "--prompt", "go"],
+            cwd=folder,
+            env=environment(OPENAI_API_KEY=KEY, OPENAI_BASE_URL=server.url, OPENAI_MODEL=MODEL),
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        while not server.bodies:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "\nlabkit: interrupted\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_1(folder):
+    """A full disk under the output is one line and exit code 1."""
+    words = ["run", "--chapter", "5", "--prompt", "go", "--script", SCRIPTS / "plan_then_read.json"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "labkit", *words],
+            cwd=folder,
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("labkit: [Errno 28] ")
+    assert done.stderr.count("\n") == 1
 
 
 @POSIX
@@ -352,6 +425,7 @@ def test_a_served_models_text_is_shown_while_it_comes(folder):
         settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "OPENAI_MODEL": MODEL}
         done = labkit("run", "--chapter", 5, "--prompt", "go", cwd=folder, **settings)
     assert done.returncode == 0, done.stderr
+    assert [body["stream"] for body in server.bodies] == [True, True]
     assert "\nall done\n\nRound 2: an answer in text\n" in done.stdout
     assert KEY not in done.stdout + done.stderr
 

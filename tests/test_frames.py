@@ -67,6 +67,26 @@ def test_what_is_new_is_said_once(folder):
     assert roles == ["system", *[message.to_openai()["role"] for message in lab.agent.history][:-1]]
 
 
+def test_two_runs_of_one_agent(folder):
+    """Rounds of two runs in one list go on where the first run ended; a second run by itself begins with all of it."""
+    model = ScriptedModelClient([read(), say("one"), say("two")])
+    agent = build_agent(P02, model, workspace=folder)
+    first, second = agent.run("first"), agent.run("second")
+    both, alone = frames_of([*first.rounds, *second.rounds]), frames_of(second)
+    assert [frame.number for frame in both] == [1, 2, 1]
+    assert part(both[2], "request") == ("new: assistant: one", "new: user: second")
+    assert [line.split()[1] for line in part(alone[0], "request")] == [
+        "system:",
+        "user:",
+        "assistant:",
+        "tool",
+        "assistant:",
+        "user:",
+    ]
+    assert both[2].size == alone[0].size == wire_size(model.requests[2].messages)
+    assert (both[2].shared, alone[0].shared) == (wire_size(model.requests[1].messages), 0)
+
+
 def test_counts_before_and_after(folder):
     """The count of rounds without an update is shown before and after each round."""
     frames = frames_of(Lab(folder, [read(), read(), plan("a"), say("done")]).result)
