@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -447,7 +448,13 @@ SECRETS = {
 @posix
 @pytest.mark.parametrize(
     "command",
-    ["env", "set", "export -p", f"{shlex.quote(sys.executable)} -c 'import os; print(os.environ)'", "cat /proc/self/environ"],
+    [
+        "env",
+        "set",
+        "export -p",
+        f"{shlex.quote(sys.executable)} -c 'import os; print(os.environ)'",
+        "cat /proc/self/environ",
+    ],
 )
 def test_d_d6_a_command_sees_no_credentials(command, monkeypatch, folder):
     """D-d6: what is secret in our environment is in no result, no request and no trace; PATH and HOME are there."""
