@@ -218,3 +218,20 @@ def test_words_that_utf8_cannot_hold_poison_nothing(folder):
     assert lab.settled[0].result.content.endswith("d \ufffd")
     assert lab.settled[1].result.error == "invalid_tool_result"
     assert lab.result.history[-2] == UserMessage("m \ufffd")
+
+
+@pytest.mark.parametrize("recommended", ["allow", "ask", "deny"])
+def test_a_recommendation_is_a_voice_of_its_own(recommended, folder):
+    """Also a recommendation to allow is a candidate: the audit names the hook as the source."""
+    hooks = Hooks(PreToolUse=[lambda prepared: HookAnswer(recommend=recommended)])
+    lab = Lab(folder, [read(), say("done")], hooks=hooks)
+    assert lab.result.audit[0].source == "hook"
+
+
+def test_a_rewrite_that_is_no_json_says_what_was_wrong(folder):
+    """The contract error of a rewrite names what JSON could not hold."""
+    hooks = Hooks(PreToolUse=[lambda prepared: HookAnswer(arguments={"path": {1, 2}})])
+    lab = Lab(folder, [read(), say("done")], hooks=hooks)
+    result = lab.result.rounds[0].settled[0].result
+    assert result.error == "hook_contract_error"
+    assert "TypeError" in result.content

@@ -239,3 +239,21 @@ def test_a_denial_names_the_rule_and_stays_utf8(folder):
     assert lab.settled[0].result.content == (
         "Error [permission_denied]: read_file was not run (denied): no \ufffd reading."
     )
+
+
+def test_an_audit_that_failed_stands_in_the_runs_own_record(folder):
+    """The entry of a call whose sink raised says deny, by the audit, and what was raised."""
+
+    def full(record):
+        raise OSError("disk full")
+
+    lab = Lab(folder, [read(), say("done")], audit=full)
+    (record,) = lab.result.audit
+    assert (record.decision, record.source, record.reason) == ("deny", "audit", "the audit sink raised OSError")
+    assert lab.result.rounds[0].settled[0].audit == record
+
+
+def test_a_rule_without_a_decision_is_told_the_decisions():
+    """The error of a wrong rule names the rule, what was given and what there is."""
+    with pytest.raises(ValueError, match=r"rule 'x': 'maybe' is no decision; use one of \('allow', 'ask', 'deny'\)"):
+        Rule("x", "maybe", lambda prepared: True)

@@ -26,7 +26,7 @@ from labkit import (
     build_agent,
     say,
 )
-from labkit.tools import MAX_FAULTS, OpenInput
+from labkit.tools import MAX_FAULTS, OpenInput, input_schema
 
 
 class Line(ToolInput):
@@ -717,3 +717,43 @@ def test_definitions_and_prepared_calls_are_frozen():
         prepared.input = None
     with pytest.raises(dataclasses.FrozenInstanceError):
         prepared.tool.handler = None
+
+
+class Named(ToolInput):
+    """A name, required."""
+
+    name: str
+
+
+class MaybeNested(ToolInput):
+    """An optional part that leaves out a field: strict mode takes no such thing."""
+
+    class Part(ToolInput):
+        """A part with a default."""
+
+        size: int = 1
+
+    part: Part | None
+
+
+def test_strict_is_asked_for_only_where_it_is_wanted_and_fits():
+    """The registry sends `strict` when asked to, and for no tool in which any field, however deep, may be left out."""
+    fits = ToolDefinition("fits", "d", Named, "read", lambda given: ToolResult(""))
+    nested = ToolDefinition("nested", "d", MaybeNested, "read", lambda given: ToolResult(""))
+    registry = ToolRegistry((fits, nested))
+    assert ["strict" in tool["function"] for tool in registry.openai_tools()] == [False, False]
+    assert [tool["function"].get("strict") for tool in registry.openai_tools(strict=True)] == [True, None]
+
+
+def test_an_optional_part_keeps_its_choices():
+    """`X | None` is sent as a choice of two, without titles and references."""
+    part = input_schema(MaybeNested)["properties"]["part"]
+    assert set(part) == {"anyOf"}
+    assert part["anyOf"] == [
+        {
+            "type": "object",
+            "properties": {"size": {"type": "integer", "default": 1}},
+            "additionalProperties": False,
+        },
+        {"type": "null"},
+    ]
