@@ -309,7 +309,7 @@ def on_a_terminal(words, cwd, act):
 
 @POSIX
 @pytest.mark.parametrize(
-    ("typed", "written"), [(b"y\n", True), (b"yes\n", True), (b"\n", False), (b"n\n", False), (b"\x04", False)]
+    ("typed", "written"), [(b"y\n", True), (b" Yes \n", True), (b"\n", False), (b"n\n", False), (b"\x04", False)]
 )
 def test_a_person_is_asked_on_the_terminal(folder, script, typed, written):
     """On a terminal the question shows the call and the reason; only y or yes is a yes."""

@@ -81,6 +81,32 @@ def test_the_reminder_is_in_the_request_and_not_in_the_history(result):
     assert frames_of(result)[5].title in stepper.pane.value
 
 
+def test_of_a_long_history_the_latest_is_shown_and_the_rest_counted(folder):
+    """Beside the request stand the last ten messages of the history; of those before them their number is said."""
+    stepper = Stepper(Lab(folder, [*[read()] * 9, say("done")]).result)
+    stepper.view.value = BESIDE
+    stepper.last.click()
+    rows = stepper.pane.value.split("<tr>")[2:]  # behind the heading
+    assert len(rows) == 1 + 1 + 10 + len(stepper.rounds[-1].request.messages.tail)
+    assert "9 earlier messages</td>" in rows[1]
+    stepper.first.click()
+    assert "earlier messages" not in stepper.pane.value
+
+
+def test_each_round_is_put_into_words_once(folder, monkeypatch):
+    """However often rounds are shown, each message is measured once: a long run stays smooth."""
+    agent, _ = agent_of(folder, *[read()] * 30, say("done"), max_rounds=31)
+    measured = []
+    monkeypatch.setattr("labkit.frames._size", lambda message: measured.append(1) or 1)
+    stepper = Stepper.live(agent, "go")
+    for _ in range(31):
+        stepper.next.click()
+        stepper.back.click()
+        stepper.last.click()
+    reminders = sum(len(one.request.messages.tail) for one in stepper.rounds)
+    assert len(measured) == len(agent.history) + reminders  # the system prompt too, the last reply not
+
+
 def test_the_text_can_be_made_large(result):
     """Each size sets the size of the pane's text."""
     stepper = Stepper(result)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from finding import browser_path
 
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / ".artifacts" / "browser"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -29,24 +29,10 @@ FLAGS = [
 ]
 
 
-def find_browser() -> str | None:
-    """The path of a browser of Chromium's family: CHROMIUM in the environment, or one that the shell finds by name."""
-    named = os.environ.get("CHROMIUM")
-    return named or next(filter(None, map(shutil.which, NAMES)), None)
-
-
 @pytest.fixture(scope="session")
 def browser():
-    """A browser. Where there is none a user skips, with words on how to get one; in CI it is a failure."""
-    path = find_browser()
-    if path is None:
-        how = (
-            "no Chromium was found: install it (Debian: apt install chromium) "
-            "or set CHROMIUM to the path of Chromium, Chrome or Edge"
-        )
-        if os.environ.get("CI"):
-            pytest.fail(how, pytrace=False)
-        pytest.skip(how)
+    """A browser, closed in the end."""
+    path = browser_path()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -133,8 +119,10 @@ class Notebook:
         return nbformat.from_dict(found)
 
     def shot(self, name: str) -> None:
-        """A picture to look at."""
+        """A picture to look at, the last stepper in it."""
         ARTIFACTS.mkdir(parents=True, exist_ok=True)
+        for status in self.page.locator(".jp-NotebookPanel .lab-status").all()[-1:]:
+            status.evaluate("e => e.scrollIntoView({block: 'center'})")
         self.page.screenshot(path=str(ARTIFACTS / f"{name}.png"))
 
 
