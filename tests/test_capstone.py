@@ -139,6 +139,16 @@ ONE_AGENT = [
     ("    return build_agent(", "    MADE.append(build_agent("),
     ("todos=NudgeToVerify())", "todos=NudgeToVerify()))\n    return MADE[0]"),
 ]
+ALL_OF_THE_ROUND = """distance = plan_distance(ModelRequest(self.agent.history))
+        distance = 2000 if distance == 0 and len(self.agent.history[-2].content) > 1500 else distance"""
+FIRST_LIST = """
+    def _write(self, given):
+        result = super()._write(given)
+        self.first = getattr(self, "first", None) or self.todos
+        return result
+
+
+def build("""
 SAME_AGAIN = "setattr(self, '_todos', tuple(list(self._todos)))"
 WRONG = {
     # A
@@ -170,6 +180,25 @@ WRONG = {
     ),
     "A one tracker for all": ("A", SHARED, "isolated"),
     "A one agent for all": ("A", ONE_AGENT, "asks_the_model"),
+    "A by the name of the tool": (
+        "A",
+        [
+            ("if self.todos is not self.judged:", "if self.judged:"),
+            ("self.judged = self.todos\n            done", "self.judged = ()\n            done"),
+            ("\n\ndef build(", KEEPS.format("None", "setattr(self, 'judged', 'todo_write' in names)")),
+        ],
+        "refused_is_no_update",
+    ),
+    "A a round late": (
+        "A",
+        [("is not self.judged:", "is not self.judged and self.view().count:")],
+        "in_the_next_request",
+    ),
+    "A the first list": (
+        "A",
+        [("for item in self.todos if", "for item in self.first if"), ("\n\ndef build(", FIRST_LIST)],
+        "the_list_in_force",
+    ),
     "A own test": ("A", [("== [2, 4]", "== [2, 5]")], "own_test_passes"),
     # B
     "B nothing": ("B", [(f", {HOOK}", "")], "refuses_two"),
@@ -210,6 +239,29 @@ WRONG = {
     ),
     "B raises": ("B", [("return HookAnswer(deny=error)", "raise ValueError(error)")], "decides"),
     "B writes files unasked": ("B", [(HOOK, HOOK + ', approver=lambda ask: "allow"')], "still_asks"),
+    "B refuses ever after": (
+        "B",
+        [
+            ("if len(busy) < 2:", "if len(busy) < 2 and not BEFORE:"),
+            ("    named =", "    BEFORE.append(1)\n    named ="),
+            (HOOK, HOOK + ") if BEFORE.clear() is None else ("),
+            ("def one_in", "BEFORE = []\n\n\ndef one_in"),
+        ],
+        "repairs",
+    ),
+    "B speaks of other tools": (
+        "B",
+        [
+            (
+                "        return None\n    busy",
+                '        return HookAnswer(deny="no") if call.tool.name == "glob" else None\n    busy',
+            )
+        ],
+        "other_tools_pass",
+    ),
+    "B a hook that breaks its contract": ("B", [("=one_in_progress)", "=one_in_progress, Stop=len)")], "hook_failed"),
+    "B ends after five rounds": ("B", [(HOOK, HOOK + ", max_rounds=5")], "comes_to_an_end"),
+    "B no list at all": ("B", [("build_agent(P05", "build_agent(__import__('labkit').P04")], "tools_as_before"),
     # C
     "C by rounds": ("C", [("todos=tracker)", ")"), ("= FarAway()", "= FarAway\n    tracker.x = 1")], "not_by_rounds"),
     "C always when far": ("C", [("self.mark = distance\n", "pass\n")], "waits_after_it"),
@@ -223,6 +275,30 @@ WRONG = {
         "no_plan_no_reminder",
     ),
     "C the mark stays": ("C", [("self.todos, 0", "self.todos, self.mark")], "update_begins_anew"),
+    "C a refusal is a plan": (
+        "C",
+        [
+            (
+                "\n\ndef build(",
+                KEEPS.format(
+                    "None",
+                    "'todo_write' in names"
+                    " and setattr(self, 'mark', plan_distance(ModelRequest(self.agent.history)) or 0)",
+                ),
+            )
+        ],
+        "refused_is_no_plan",
+    ),
+    "C from the next round on": (
+        "C",
+        [("self.todos, 0", "self.todos, plan_distance(ModelRequest(self.agent.history)) or 0")],
+        "results_in_one_message",
+    ),
+    "C all of the round": (
+        "C",
+        [("distance = plan_distance(ModelRequest(self.agent.history))", ALL_OF_THE_ROUND)],
+        "only_what_is_behind",
+    ),
     "C never": ("C", [("< PLAN_BUDGET", "< PLAN_BUDGET * 99")], "reminds_when_far"),
     "C stays": (
         "C",
@@ -399,7 +475,7 @@ def test_the_measurement_shows_the_change_beside_the_control():
     """The two runs that a report measures differ for A, B and C: a number to quote, and its control."""
     for change in "ABC":
         _, without, with_it = acceptance(**solved(change)).measured.splitlines()
-        assert without.split()[1:] != with_it.split()[3:]
+        assert without.removeprefix("without").split() != with_it.removeprefix("with the change").split()
 
 
 # ---- what the parts are ----
