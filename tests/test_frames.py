@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from helpers import REMINDER, Lab, plan, read
+from helpers import REMINDER, Lab, plan, read, wire
 
 from labkit import (
     P01,
@@ -261,11 +261,15 @@ def wire_size(messages):
 
 
 def test_sizes_are_those_of_the_wire_form(folder):
-    """The size is the characters of the messages' JSON, not escaped; shared is what two requests have in front."""
+    """The size is the characters of the messages' JSON, compact and not escaped; shared is what two have in front.
+
+    Each message counts with the comma behind it, so a size is one less than the whole list with its two brackets.
+    """
     lab = Lab(folder, [read(), plan("茶"), read(), read(), read(), read(), say("done")])
     frames = frames_of(lab.result)
     requests = lab.model.requests
-    assert [frame.size for frame in frames] == [wire_size(request.messages) for request in requests]
+    lists = [json.dumps(wire(request), ensure_ascii=False, separators=(",", ":")) for request in requests]
+    assert [frame.size for frame in frames] == [len(one) - 1 for one in lists]
     for frame, before, this in zip(frames[1:], requests, requests[1:], strict=False):
         same = [a for a, b in zip(before.messages, this.messages, strict=False) if a is b]
         assert frame.shared == wire_size(same)

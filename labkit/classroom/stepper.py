@@ -339,8 +339,9 @@ def beside_html(turn: Round) -> str:
         rows.append(_row(str(at), text if both else "", text if both else f"<b>in the request only:</b> {text}"))
     return (
         f'<section class="tex2jax_ignore"><h4>Request {turn.number}, beside the history at that time</h4>'
-        '<table style="width: 100%; table-layout: fixed"><thead><tr><th style="width: 3em">no.</th>'
-        f"<th>history</th><th>request</th></tr></thead><tbody>{''.join(rows)}</tbody></table></section>"
+        '<table style="width: 100%; table-layout: fixed"><thead><tr><th style="width: 3em; text-align: left">no.</th>'
+        '<th style="text-align: left">history</th><th style="text-align: left">request</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></section>"
     )
 
 
