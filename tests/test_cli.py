@@ -237,7 +237,8 @@ def test_d_a4_a_console_that_lacks_characters_ends_no_run(folder, script, consol
     done = subprocess.run(
         [sys.executable, "-m", "labkit", *command],
         cwd=folder,
-        env=environment(**{"PYTHONUTF8": "0"} | console),
+        # subtle: an ASCII Python cannot follow an editable install into a folder with Chinese characters; bytes it can
+        env=environment(**{"PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)} | console),
         stdin=subprocess.DEVNULL,
         capture_output=True,
     )
