@@ -7,7 +7,6 @@ call may run is `labkit.permissions`'. Here is what each tool does, and what it 
 import contextlib
 import os
 import re
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -323,5 +322,7 @@ def _end_group(process: Any) -> None:
 
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
         return
+    import signal
+
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -7,7 +7,7 @@ since the policy judges after the hooks, and judges what will run.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from labkit.messages import Decision, SystemMessage
 from labkit.tools import words_of
@@ -21,8 +21,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 """Which fields of an answer an event owns. Any other that is set is a contract error."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookAnswer:
+class HookAnswer(NamedTuple):
     """What a hook wants. Set only what its event owns.
 
     context    a text that joins the history as a system message          UserPromptSubmit, PreToolUse, PostToolUse
@@ -43,7 +42,7 @@ class HookAnswer:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Hooks:
     """The hooks of one agent, by event, each a sequence of functions.
 
@@ -96,11 +95,10 @@ def ask_hook(event: str, hook: Callable[..., object], *seen: object) -> HookAnsw
 
 def _fault(event: str, answer: Any) -> str | None:
     """Which field of an answer is wrong for its event, or None. Types are checked too: an answer is foreign."""
-    for field in fields(answer):
-        value = getattr(answer, field.name)
-        if value is not field.default and field.name not in ALLOWED[event]:
+    for name, value, unset in zip(answer._fields, answer, HookAnswer(), strict=True):
+        if value is not unset and name not in ALLOWED[event]:
             owned = ", ".join(sorted(ALLOWED[event]))
-            return f"set {field.name!r}, which is not its to set; {event} owns: {owned}"
+            return f"set {name!r}, which is not its to set; {event} owns: {owned}"
     for key in ("context", "deny", "message"):
         if not isinstance(getattr(answer, key), str | None):
             return f"set {key!r} to something that is no text"

@@ -6,11 +6,8 @@ What is in a message is fixed when it is made. That a message stands in the righ
 """
 
 import json
-import re
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def sendable(text: str) -> str:
@@ -18,7 +15,7 @@ def sendable(text: str) -> str:
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
     return text
 
 
@@ -67,27 +64,29 @@ class ToolResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SystemMessage:
-    """Words of the harness: the system prompt, a reminder, a hook's context."""
+class _Words:
+    """A message that is text and no more."""
 
     content: str
 
     def __post_init__(self) -> None:
         _settle(self, "content", sendable(self.content))
+
+
+class SystemMessage(_Words):
+    """Words of the harness: the system prompt, a reminder, a hook's context."""
+
+    __slots__ = ()
 
     def to_openai(self) -> dict[str, Any]:
         """The wire form."""
         return {"role": "system", "content": self.content}
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(_Words):
     """Words of the person (or of a Stop hook that speaks for the person)."""
 
-    content: str
-
-    def __post_init__(self) -> None:
-        _settle(self, "content", sendable(self.content))
+    __slots__ = ()
 
     def to_openai(self) -> dict[str, Any]:
         """The wire form."""
@@ -119,8 +118,7 @@ class AssistantMessage:
         return {"role": "assistant", "content": self.content or None, "tool_calls": calls}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMessage:
+class ToolMessage(NamedTuple):
     """The result of one call, as the model reads it. It belongs right after the message that made the call."""
 
     tool_call_id: str

@@ -17,7 +17,7 @@ from labkit.workspace import Workspace
 Source = Literal["workspace", "effect", "hook", "rule", "audit", "default"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """A standing wish about calls: for those that `matches`, this decision. A matcher that raises denies."""
 

@@ -4,9 +4,8 @@ Read `build_agent` from top to bottom. It decides nothing at run time, and two c
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from labkit.filetools import file_tools, shell_tool
 from labkit.hooks import Hooks
@@ -20,8 +19,7 @@ from labkit.workspace import Workspace
 SYSTEM_PROMPT = "You are a careful assistant. Say what you did and what you did not do."
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """A named set of capabilities: `tools`, `permissions`, `hooks`, `todos`."""
 
     name: str

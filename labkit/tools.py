@@ -49,7 +49,7 @@ class OpenInput(BaseModel):
         return self.__pydantic_extra__ or {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ToolDefinition:
     """A tool: its name and description, the model of its arguments, its kind of effect, and the function that does it.
 
@@ -189,19 +189,20 @@ def _refused(tool: ToolDefinition, arguments: str, error: ValidationError) -> To
     overlong: dict[_Place, bool] = {}
     for fault in found:
         where = fault["loc"]
+        schemas = _schemas_along(schema, where)
         for end, part in enumerate(where):
             if type(part) is not int:
                 continue
             crowd = where[:end]
             if crowd not in overlong:
-                words = _overlong(_schema_at(schema, crowd), arguments, crowd)
+                words = _overlong(schemas[end], arguments, crowd)
                 overlong[crowd] = words is not None
                 if words:
                     faults.append(f"{_place(crowd)}: {words}")
             if overlong[crowd]:
                 break
         else:
-            faults.append(f"{_place(where)}: {_wanted(fault, schema)}")
+            faults.append(f"{_place(where)}: {_wanted(fault, schemas)}")
     if len(faults) > MAX_FAULTS:
         faults[MAX_FAULTS:] = [f"and {len(faults) - MAX_FAULTS} more"]
     return ToolResult.refusal("invalid_arguments", f"{tool.name} was not run. " + "; ".join(faults) + ".")
@@ -228,14 +229,16 @@ def _shown(name: str, *, quote: bool = True) -> str:
     return repr(short) if quote else short
 
 
-def _schema_at(schema: dict[str, Any], where: _Place) -> dict[str, Any]:
-    """The part of a schema that speaks of one place; {} where it says nothing."""
+def _schemas_along(schema: dict[str, Any], where: _Place) -> list[dict[str, Any]]:
+    """The schema, and its parts that speak of each step on the way to a place; {} where it says nothing."""
+    along = [schema]
     for part in where:
-        schema = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
+        schema = schema.get("items", {}) if type(part) is int else schema.get("properties", {}).get(part, {})
         if "anyOf" in schema:
             parts = [one for one in schema["anyOf"] if one.get("type") != "null"]
             schema = parts[0] if len(parts) == 1 else schema  # `X | None` speaks of X
-    return schema
+        along.append(schema)
+    return along
 
 
 def _overlong(schema: dict[str, Any], arguments: str, where: _Place) -> str | None:
@@ -276,14 +279,13 @@ _BOUNDS = {
 }
 
 
-def _wanted(fault: Any, schema: dict[str, Any]) -> str:
-    """What is allowed at the place of a fault."""
-    kind, where, context = fault["type"], fault["loc"], fault.get("ctx", {})
-    here = _schema_at(schema, where)
+def _wanted(fault: Any, schemas: list[dict[str, Any]]) -> str:
+    """What is allowed at the place of a fault, at the end of the way."""
+    kind, context, here = fault["type"], fault.get("ctx", {}), schemas[-1]
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":
-        known = ", ".join(_schema_at(schema, where[:-1]).get("properties", {})) or "none"
+        known = ", ".join(schemas[-2].get("properties", {})) or "none"
         return f"is not a known field; the fields are: {known}"
     if kind in _KINDS:
         text = f"must be {_KINDS[kind]}"

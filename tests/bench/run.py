@@ -197,9 +197,11 @@ def importtime(line: str, exe: str) -> tuple[float, int]:
     return sum(new) / 1e3, len(new)
 
 
-def installed(peer: Peer) -> tuple[int, float]:
-    """Number of distributions and their size in MB on disk, without pip and its like."""
-    site = next((HOME / "venv" / peer.env / "lib").glob("python*/site-packages"))
+def installed(peer: Peer) -> tuple[int, float] | tuple[None, None]:
+    """Number of distributions and their size in MB on disk, without pip and its like; None for a shared environment."""
+    site = next((HOME / "venv" / peer.env / "lib").glob("python*/site-packages"), None)
+    if site is None:
+        return None, None
     dists = [d for d in site.glob("*.dist-info") if not NOT_COUNTED.match(d.name)]
     size = 0
     for top in site.iterdir():
