@@ -198,7 +198,10 @@ def _edited(text: str, old: str, new: str) -> str:
     usual = endings[-1] if endings else "\r\n" if "\r\n" in text else "\n"
     lines = new.split("\n")
     breaks = [*endings, *[usual] * len(lines)]
-    put = "".join(line + end for line, end in zip(lines, [*breaks[: len(lines) - 1], ""], strict=True))
+    put = lines[0]
+    for line, end in zip(lines[1:], breaks, strict=False):
+        # a \r of the new text is a character by itself too
+        put += ("\r\n" if put.endswith("\r") else end) + line
     return text[: found.start()] + put + text[found.end() :]
 
 

@@ -5,7 +5,7 @@ import sys
 from fnmatch import fnmatchcase
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labkit import ToolCall, ToolRegistry, ToolResult, Workspace
@@ -71,6 +71,8 @@ def test_what_cannot_be_done_is_an_ordinary_result(name, arguments, words, use):
 
 
 @given(st.text("ab\r\n", max_size=12), st.text("ab\r\n", max_size=4), st.text("xy\r\n", max_size=4))
+@example("a", "a", "\r\r\n")
+@example("a", "a", "x\r\r\ny")
 def test_an_edit_changes_one_place_and_nothing_else(text, old, new):
     """For any text an edit is refused, or puts the new text at one place of the old and halves no line break there."""
     try:
