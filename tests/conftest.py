@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "lab",
@@ -12,6 +12,9 @@ settings.register_profile(
     derandomize="CI" in os.environ,  # the same examples on each run there; new ones at home
     # the shared folder is only read from where hypothesis runs
     suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.register_profile(
+    "mutation", settings.get_profile("lab"), max_examples=25, derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("lab")
 

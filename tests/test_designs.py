@@ -412,7 +412,7 @@ def test_day55_never_runs_text(tmp_path):
         '[{"content": ' + "9" * 5_000 + "}]",
         "[{[]: 1}]",
     ],
-    ids=lambda text: f"{text[:12]!r}-{len(text)}",
+    ids=lambda text: f"{len(text)} characters",
 )
 def test_day55_survives_text_that_breaks_parsers(text):
     """Depth, operators, quotes, zero bytes, endless numbers: a refusal, no exception, no warning, no crash."""

@@ -56,13 +56,13 @@ def rule(decision, name="a rule"):
 def test_no_candidate_means_allow(effect, folder):
     """Where nothing speaks about a call it is allowed, and the source says that nobody did."""
     record = judged(folder, effect)
-    assert (record.decision, record.source, record.asked) == ("allow", "default", False)
+    assert record[4:] == ("allow", "default", "nothing speaks against it", False)
     assert (record.call_id, record.tool, record.effect, record.arguments) == ("c1", "touch", effect, '{"path":"a.txt"}')
 
 
 def test_execute_asks(folder):
     """An effect `execute` asks, whatever the tool."""
-    assert judged(folder, "execute")[4:6] == ("ask", "effect")
+    assert judged(folder, "execute")[4:] == ("ask", "effect", "it runs a command on this machine", False)
 
 
 @pytest.mark.parametrize("name", ["write_file", "edit_file"])
@@ -81,8 +81,20 @@ def test_a_write_outside_is_denied_and_nothing_loosens_it(folder):
 
 def test_a_path_that_cannot_be_told_is_denied(folder):
     """A tool whose `path` raises or gives no text cannot show where it writes: denied."""
-    for broken in (lambda given: given.nothing, lambda given: 7, lambda given: 1 / 0):
-        assert judged(folder, "write", path=broken)[4:6] == ("deny", "workspace")
+    for broken, kind in (
+        (lambda given: given.nothing, "AttributeError"),
+        (lambda given: 7, "TypeError"),
+        (lambda given: 1 / 0, "ZeroDivisionError"),
+    ):
+        reason = f"where it would write cannot be told ({kind})"
+        assert judged(folder, "write", path=broken)[4:] == ("deny", "workspace", reason, False)
+
+
+def test_a_rule_that_raises_denies_whatever_the_others_say(folder):
+    """A rule that cannot be judged is a deny of its own, named with what was raised; the rest still speak."""
+    broken = Rule("no secrets", "allow", lambda prepared: 1 / 0)
+    record = judged(folder, "external", rules=[rule("ask"), broken, rule("allow")])
+    assert record[4:] == ("deny", "rule", "no secrets could not be judged (ZeroDivisionError)", False)
 
 
 def test_a_read_outside_is_the_tools_to_refuse(folder):

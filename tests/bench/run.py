@@ -4,6 +4,7 @@ run.py quick                labkit beside the floor, with this Python, in under 
 run.py setup  [PEER ...]    make environments and install requirements/ENV.txt
 run.py time   [PEER ...]    processor time a round, memory, scaling; one fresh process a measurement
 run.py start  [PEER ...]    import, first answer, number and size of installed packages
+run.py around               a request on the wire, a press of the stepper, the notebooks' suite, with this Python
 run.py count  [PEER ...]    instructions a round under valgrind, which repeat exactly; for cheap peers
 run.py report FILE          Markdown tables from what `time` and `start` wrote
 """
@@ -257,16 +258,20 @@ def start(args: argparse.Namespace) -> None:
 # ---------------------------------------------------------------- quick
 
 
+def around(args: argparse.Namespace) -> None:
+    """In a process of its own, which may import labkit, openai and ipywidgets."""
+    sys.exit(subprocess.run([sys.executable, str(HERE / "around.py")], cwd=HERE).returncode)
+
+
 def quick(args: argparse.Namespace) -> None:
-    """What the README's table is made from: every workload at 1,000 rounds, W1 also at 100 and 3,000, and the start."""
+    """Every workload at 100, 1,000 and 3,000 rounds, and the start."""
     HOME.mkdir(parents=True, exist_ok=True)
     out = str(Path(tempfile.mkdtemp(prefix="quick", dir=HOME)) / "results.jsonl")
-    common = {"peers": ["b0", "labkit"], "out": out, "limit": 240.0, "trace": False, "budget": 0.4, "max_runs": 25}
-    time_rounds(
-        argparse.Namespace(**common, workloads=["W1", "W2", "W3", "W4"], rounds=[1000], repeats=args.repeats, label="t")
-    )
-    time_rounds(argparse.Namespace(**common, workloads=["W1"], rounds=[100, 3000], repeats=args.repeats, label="t"))
-    start(argparse.Namespace(peers=["b0", "labkit"], out=out, repeats=5))
+    common = {"peers": ["b0", "labkit"], "out": out, "limit": 240.0, "trace": False, "max_runs": 25, "label": "t"}
+    every = ["W1", "W2", "W3", "W4"]
+    for rounds, budget in ((100, 0.1), (1000, 0.3), (3000, 0.1)):
+        time_rounds(argparse.Namespace(**common, workloads=every, rounds=[rounds], budget=budget, repeats=args.repeats))
+    start(argparse.Namespace(peers=["b0", "labkit"], out=out, repeats=args.repeats))
     report(argparse.Namespace(files=[out]))
 
 
@@ -343,47 +348,53 @@ def report(args: argparse.Namespace) -> None:
             keys = [(name, w, n) for w, n in columns]
             print(f"| {name} | " + " | ".join(number(middle(k, field), k) for k in keys) + " |")
 
-    print("\n**Scaling in W1**: exponent of total time between two lengths; growth of a round's cost in a run\n")
-    lengths = sorted({n for w, n in columns if w == "W1"})
-    pairs = list(itertools.pairwise(lengths))
-    heads = [f"N={a} to {b}" for a, b in pairs]
-    heads += ["first tenth, µs", "last tenth, µs", "growth", "KiB a round", "at N"]
-    print("| peer | " + " | ".join(heads) + " |")
-    print("| --- |" + " ---: |" * len(heads))
-    for name in names:
+    lengths = sorted({n for _, n in columns})
+    if len(lengths) > 1:
+        print(
+            "\n**Growth**: exponent of a run's time in its rounds, from one length to another (1: each costs the same);"
+        )
+        print("memory a round, from the start of the first run to its peak\n")
+        pairs = [*itertools.pairwise(lengths), *([(lengths[0], lengths[-1])] if len(lengths) > 2 else [])]
+        heads = [f"{a} to {b}" for a, b in pairs] + [f"KiB a round, N={n}" for n in lengths]
+        print("| peer, workload | " + " | ".join(heads) + " |")
+        print("| --- |" + " ---: |" * len(heads))
+    for name, workload in sorted({key[:2] for key in cells}) if len(lengths) > 1 else ():
         out = []
         for a, b in pairs:
-            x, y = middle((name, "W1", a), "us_per_round"), middle((name, "W1", b), "us_per_round")
+            x, y = (middle((name, workload, n), "us_per_round") for n in (a, b))
             out.append(f"{1 + math.log(y / x) / math.log(b / a):.2f}" if x and y else "–")
-        traced = [r for n in (1000,) for r in cells.get((name, "W1", n), []) if r.get("stretches_us")]
-        if traced:
-            first = statistics.median(r["stretches_us"][0] for r in traced)
-            last = statistics.median(r["stretches_us"][-1] for r in traced)
-            out += [f"{first:,.1f}", f"{last:,.1f}", f"{last / first:.2f}"]
-        else:
-            out += ["–"] * 3
-        longest = [n for n in lengths if (name, "W1", n) in cells]
-        if longest:
-            grown = [(r["rss_peak_kib"] - r["rss_before_kib"]) / r["rounds"] for r in cells[name, "W1", longest[-1]]]
-            out += [f"{statistics.median(grown):.1f}", str(longest[-1])]
-        else:
-            out += ["–"] * 2
-        print(f"| {name} | " + " | ".join(out) + " |")
+        for n in lengths:
+            grown = [(r["rss_peak_kib"] - r["rss_before_kib"]) / n for r in cells.get((name, workload, n), ())]
+            out.append(f"{statistics.median(grown):.1f}" if grown else "–")
+        print(f"| {name}, {workload} | " + " | ".join(out) + " |")
+
+    traced = {r["peer"]: r["stretches_us"] for r in timed if r["workload"] == "W1" and r.get("stretches_us")}
+    if traced:
+        print("\n**Within a run of W1**: a round's cost in its first and last tenth, µs\n")
+        print("| peer | first | last | growth |\n| --- | ---: | ---: | ---: |")
+        for name, stretches in traced.items():
+            first, last = stretches[0], stretches[-1]
+            print(f"| {name} | {first:,.1f} | {last:,.1f} | {last / first:.2f} |")
 
     started = {r["peer"]: r for r in rows if r["kind"] == "start"}
     if started:
-        print("\n**Start** (processor ms, median; import above a bare interpreter, first answer as a whole process)\n")
-        print("| peer | import | -X importtime | modules | first answer | wall, first answer ", end="")
-        print("| peak MB | packages | MB on disk |")
+        print(
+            "\n**Start** (processor ms, least of the turns: import above a bare interpreter; a process that answers)\n"
+        )
+        print("| peer | import | to b0 | first answer | to b0 | modules | peak MB | packages | MB on disk |")
         print("| --- |" + " ---: |" * 8)
+        floor = started.get("b0")
         for name in PEERS:
             if name in started:
                 r = started[name]
-                print(
-                    f"| {name} | {r['import_cpu']:.0f} | {r['importtime']:.0f} | {r['modules']:.0f} "
-                    f"| {r['cold_cpu']:.0f} | {r['cold_wall_min']:.0f} | {r['cold_rss_mb']:.0f} "
-                    f"| {r['dists']} | {r['size_mb']:.0f} |"
-                )
+                imported, cold = r["import_cpu_min"], r["cold_cpu_min"]
+                ratios = [
+                    f"{x / floor[key]:.2f}" if floor else "–"
+                    for x, key in ((imported, "import_cpu_min"), (cold, "cold_cpu_min"))
+                ]
+                size = ["–", "–"] if r["dists"] is None else [r["dists"], f"{r['size_mb']:.0f}"]
+                print(f"| {name} | {imported:.0f} | {ratios[0]} | {cold:.0f} | {ratios[1]} ", end="")
+                print(f"| {r['modules']:.0f} | {r['cold_rss_mb']:.0f} | {size[0]} | {size[1]} |")
     if errors:
         print("\nNot measured:")
         for (name, workload, rounds), why in sorted(errors.items()):
@@ -407,6 +418,9 @@ def main() -> None:
     sub = commands.add_parser("quick")
     sub.add_argument("--repeats", type=int, default=3)
     sub.set_defaults(call=quick)
+
+    sub = commands.add_parser("around")
+    sub.set_defaults(call=around)
 
     sub = commands.add_parser("setup")
     sub.add_argument("peers", nargs="*")
