@@ -131,8 +131,8 @@ def cut(text: str, shown: int | None = SHOWN) -> str:
 def _parts(turn: Round, new: tuple[Message, ...], once: tuple[Message, ...], size: int, shared: int) -> Iterator[Part]:
     count = len(turn.request.messages)
     yield Part(
-        f"request {turn.number}: {count} message{'s' * (count != 1)}, {size} characters, "
-        f"the first {shared} as in the request before",
+        f"request {turn.number}: {count} message{'s' * (count != 1)}, {size} characters"
+        + (f", the first {shared} as in the request before" if shared else ""),
         (*[f"new: {_line(message)}" for message in new], *[f"in this request only: {_line(one)}" for one in once]),
     )
     yield Part("reply", (_line(turn.reply),))

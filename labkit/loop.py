@@ -175,10 +175,11 @@ class AgentRunner:
                 return result
 
     def _asked(self, ask: Ask) -> object:
+        """The approver's answer; None, which is no yes, where there is none."""
         try:
-            return "deny" if self._approver is None else self._approver(ask)
+            return self._approver(ask) if self._approver else None
         except Exception:
-            return "deny"
+            return None
 
     # ---- a run ----
 

@@ -281,12 +281,12 @@ _BOUNDS = {
 
 def _wanted(fault: Any, schemas: list[dict[str, Any]]) -> str:
     """What is allowed at the place of a fault, at the end of the way."""
-    kind, context, here = fault["type"], fault.get("ctx", {}), schemas[-1]
+    kind, context, here = fault["type"], fault.get("ctx"), schemas[-1]
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":
-        known = ", ".join(schemas[-2].get("properties", {})) or "none"
-        return f"is not a known field; the fields are: {known}"
+        known = schemas[-2].get("properties")  # None inside of a choice, whose parts have no place of their own
+        return "is not a known field" + ("" if known is None else f"; the fields are: {', '.join(known) or 'none'}")
     if kind in _KINDS:
         text = f"must be {_KINDS[kind]}"
         if isinstance(fault["input"], str) and kind in ("list_type", "tuple_type", "model_type", "dict_type"):
@@ -366,7 +366,7 @@ def _closed(node: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...])
         node = {**_undescribed(defs[name]), **beside}
         inside = (*inside, name)
     out = {key: value for key, value in node.items() if key not in ("title", "$defs", "properties", "items", "anyOf")}
-    if not {"type", "enum", "const", "anyOf"} & node.keys():
+    if not {"type", "enum", "anyOf"} & node.keys():
         raise ToolDefinitionError(f"{path}: may be anything; give it a type, since a tool takes only what it names")
     # subtle: to pydantic 1, 1.0 and true are one literal
     if not all(isinstance(value, str | None) for value in (*node.get("enum", ()), node.get("const"))):
@@ -375,7 +375,7 @@ def _closed(node: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...])
         if node.get("additionalProperties") is not False:
             raise ToolDefinitionError(f"{path}: an open object; name its fields in a model on labkit.ToolInput")
         out["properties"] = {
-            name: _closed(part, defs, f"{path}.{name}", inside) for name, part in node.get("properties", {}).items()
+            name: _closed(part, defs, f"{path}.{name}", inside) for name, part in node["properties"].items()
         }
     if node.get("type") == "array":
         if "items" not in node:

@@ -159,6 +159,15 @@ def test_a_field_may_be_called_like_a_word_of_json_schema():
     assert isinstance(prepare(sent, tool(input=model)), PreparedCall)
 
 
+@pytest.mark.parametrize(
+    "annotation",
+    [Literal["a", None], Literal[None], None, Annotated[str, Field(json_schema_extra={"examples": [{"type": "any"}]})]],
+)
+def test_what_names_all_it_takes_is_taken(annotation):
+    """A choice of texts or null has no type and is closed; what a schema tells beside its rules loosens nothing."""
+    assert "x" in tool(input=holding(annotation)).parameters["properties"]
+
+
 def test_parameters_are_yours_to_change():
     """Each reading of a schema is a copy."""
     one = tool()
@@ -351,6 +360,12 @@ FAULTS = [
     ('{"three":[1,2,3,4]}', "three: has 4 items; 3 are allowed at the most"),
     ('{"three":["a","b","c","d"]}', "three: has 4 items; 3 are allowed at the most"),
     ('{"three":["a","b"]}', "three[0]: must be an integer; three[1]: must be an integer"),
+    ('{"three":["a,,,,"]}', "three[0]: must be an integer"),
+    (
+        '{"three":["a,,,","b","c"]}',
+        "three[0]: must be an integer; three[1]: must be an integer; three[2]: must be an integer",
+    ),
+    ('{"some":["a",2,3]}', "some[0]: must be an integer"),
     ('{"three":"[1]"}', "three: must be a list, not text: send the list itself, not JSON inside a string"),
     ('{"lines":[{}]}', "lines[0].text: is required"),
     ('{"lines":[5]}', "lines[0]: must be an object"),
@@ -385,6 +400,41 @@ FAULTS = [
 def test_a_fault_says_where_what_and_what_is_allowed(arguments, text):
     """Each kind of fault has these very words, on every pydantic."""
     assert faults(arguments) == text
+
+
+@with_config(ToolInput.model_config)
+class Closed(TypedDict):
+    """A dict with names, as strict as a model."""
+
+    n: int
+
+
+class Shapes(ToolInput):
+    """Parts that are no model and no tuple, and a choice of two models."""
+
+    rows: list[int] = Field(default=[])
+    named: Closed | None = None
+    one: "Line | Named | None" = None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ('{"rows":{}}', "rows: must be a list"),
+        ('{"rows":"[]"}', "rows: must be a list, not text: send the list itself, not JSON inside a string"),
+        ('{"named":5}', "named: must be an object"),
+        ('{"named":"{}"}', "named: must be an object, not text: send the object itself, not JSON inside a string"),
+        ('{"named":{}}', "named.n: is required"),
+        (
+            '{"one":{"odd":1}}',
+            "one.Line.text: is required; one.Line.odd: is not a known field; "
+            "one.Named.name: is required; one.Named.odd: is not a known field",
+        ),
+    ],
+)
+def test_other_shapes_have_the_same_words(arguments, text):
+    """A list, a dict with names and each part of a choice are told as a tuple and a model are."""
+    assert faults(arguments, tool(input=Shapes)) == text
 
 
 def test_a_tool_without_arguments_says_that_it_has_no_fields():
@@ -702,6 +752,20 @@ def test_an_exception_becomes_a_result_with_its_words(handler, words):
     assert ".py" not in result.content
 
 
+@pytest.mark.parametrize(
+    ("handler", "words"),
+    [
+        (raising(ValueError()), "ValueError"),
+        (imports_nothing, "ImportError: cannot import name 'no_such_name' from 'labkit'"),
+    ],
+)
+def test_the_result_ends_where_the_exceptions_words_end(handler, words):
+    """No colon before nothing, and no trace of the file that was cut out."""
+    registry = ToolRegistry((tool(handler=handler),))
+    result = registry.invoke(registry.prepare(ToolCall("c1", "order")))
+    assert result.content == f"Error [tool_execution_error]: {words}"
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_is_no_ordinary_exception(error):
     """KeyboardInterrupt and SystemExit go on to the loop, which settles what is open."""
@@ -742,6 +806,7 @@ def test_strict_is_asked_for_only_where_it_is_wanted_and_fits():
     nested = ToolDefinition("nested", "d", MaybeNested, "read", lambda given: ToolResult(""))
     registry = ToolRegistry((fits, nested))
     assert ["strict" in tool["function"] for tool in registry.openai_tools()] == [False, False]
+    assert "strict" not in fits.to_openai()["function"]
     assert [tool["function"].get("strict") for tool in registry.openai_tools(strict=True)] == [True, None]
 
 
