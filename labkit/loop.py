@@ -177,7 +177,7 @@ class AgentRunner:
     def _asked(self, ask: Ask) -> object:
         """The approver's answer; None, which is no yes, where there is none."""
         try:
-            return self._approver(ask) if self._approver else None
+            return None if self._approver is None else self._approver(ask)
         except Exception:
             return None
 
