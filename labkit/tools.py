@@ -129,15 +129,23 @@ class ToolRegistry:
         return [tool.to_openai(strict=strict) for tool in self.tools]
 
     def prepare(self, call: ToolCall) -> PreparedCall | ToolResult:
-        """The call with its arguments checked, or why not: `unknown_tool`, `invalid_json`, `invalid_arguments`."""
+        """The call with its arguments checked, or why not: `unknown_tool`, `invalid_json`, `invalid_arguments`.
+
+        A check of the tool's author that breaks is a `tool_execution_error`, as a handler's is.
+        """
         tool = self._by_name.get(call.name)
         if tool is None:
             known = ", ".join(self.names) or "none"
-            return ToolResult.refusal("unknown_tool", f"there is no tool {_shown(call.name)}; the tools are: {known}.")
+            return ToolResult.refusal(
+                "unknown_tool", f"there is no tool {_shown(call.name)!r}; the tools are: {known}."
+            )
         try:
             return PreparedCall(call, tool, tool.input.__pydantic_validator__.validate_json(call.arguments))
         except ValidationError as error:
             return _refused(tool, call.arguments, error)
+        except Exception as error:  # of a validator that the tool's author wrote
+            words = f"the arguments could not be checked ({words_of(error)}); the tool was not run."
+            return ToolResult.refusal("tool_execution_error", words)
 
     def invoke(self, prepared: PreparedCall) -> ToolResult:
         """Run the handler. What it raises becomes `tool_execution_error`, what it returns is checked."""
@@ -181,7 +189,7 @@ def words_of(error: Exception) -> str:
 
 
 def _refused(tool: ToolDefinition, arguments: str, error: ValidationError) -> ToolResult:
-    found = error.errors(include_url=False, include_context=True, include_input=True)
+    found = error.errors(include_url=False)
     if found[0]["type"] == "json_invalid":
         return ToolResult.refusal("invalid_json", INVALID_JSON)
     schema = tool.schema if tool.schema is not None else input_schema(tool.input)
@@ -218,15 +226,14 @@ def _place(where: _Place) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         elif part.isidentifier():
-            text += ("." if text else "") + _shown(part, quote=False)
+            text += ("." if text else "") + _shown(part)
         else:
-            text += f"[{_shown(part)}]"
+            text += f"[{_shown(part)!r}]"
     return text or "arguments"
 
 
-def _shown(name: str, *, quote: bool = True) -> str:
-    short = name if len(name) <= _SHOWN else name[:_SHOWN] + "..."
-    return repr(short) if quote else short
+def _shown(name: str) -> str:
+    return name if len(name) <= _SHOWN else name[:_SHOWN] + "..."
 
 
 def _schemas_along(schema: dict[str, Any], where: _Place) -> list[dict[str, Any]]:
@@ -295,7 +302,7 @@ def _wanted(fault: Any, schemas: list[dict[str, Any]]) -> str:
     if kind in ("literal_error", "enum"):
         if "enum" in here:
             return f"must be one of {', '.join(map(repr, here['enum']))}"
-        return f"must be {here['const']!r}" if "const" in here else f"must be {context['expected']}"
+        return f"must be {context['expected']}"
     if kind in ("string_pattern_mismatch", "string_too_short") and "pattern" not in here and here.get("minLength") == 1:
         return "must not be blank"
     if kind == "string_pattern_mismatch":

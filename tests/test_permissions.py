@@ -220,7 +220,7 @@ def test_anything_but_the_documented_yes_is_deny(answer, folder):
     write = call("write_file", path="b.txt", content="x")
     lab = Lab(folder, [write, say("done")], approver=lambda ask: answer)
     assert lab.settled[0].result.error == "permission_denied"
-    assert "nobody said yes" in lab.settled[0].result.content
+    assert "(nobody said yes)" in lab.settled[0].result.content
     assert not (folder / "b.txt").exists()
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field, Json, WithJsonSchema, create_model, with_config
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Json, WithJsonSchema, create_model, with_config
 from pydantic.dataclasses import dataclass as checked_dataclass
 from typing_extensions import TypedDict
 
@@ -384,6 +384,7 @@ FAULTS = [
     ('{"mood":"odd"}', "mood: must be one of 'glad', 'sad'"),
     ('{"ids":["a","b","c"]}', "ids: has 3 items; 2 are allowed at the most"),
     ('{"nmae":"a"}', f"nmae: is not a known field; the fields are: {FIELDS}"),
+    ('{"line":{"text":"a","two words":1}}', "line['two words']: is not a known field; the fields are: text, mood"),
     ('{"two words":1}', f"['two words']: is not a known field; the fields are: {FIELDS}"),
     ("null", "arguments: must be an object"),
     ("[]", "arguments: must be an object"),
@@ -409,12 +410,34 @@ class Closed(TypedDict):
     n: int
 
 
+TOLD = "3 is odd; " + "give an even one, " * 20
+
+
+def be_even(number):
+    """A check of somebody's own."""
+    if number == 5:
+        raise AssertionError("5 is no number to give")
+    if number % 2:
+        raise ValueError(TOLD)
+    return number
+
+
+class Misleading(ToolInput):
+    """A field called as the other part of a choice is."""
+
+    Line: "Named"
+    rows: tuple[int, ...] = ()
+
+
 class Shapes(ToolInput):
     """Parts that are no model and no tuple, and a choice of two models."""
 
     rows: list[int] = Field(default=[])
     named: Closed | None = None
     one: "Line | Named | None" = None
+    other: Misleading | Line | None = None
+    begun: Annotated[str, Field(min_length=1, pattern="^a")] = "a"
+    even: Annotated[int, AfterValidator(be_even)] = 2
 
 
 @pytest.mark.parametrize(
@@ -430,11 +453,32 @@ class Shapes(ToolInput):
             "one.Line.text: is required; one.Line.odd: is not a known field; "
             "one.Named.name: is required; one.Named.odd: is not a known field",
         ),
+        (
+            '{"other":{"Line":{"name":"n"},"rows":["a"]}}',
+            "other.Misleading.rows[0]: must be an integer; other.Line.text: is required; "
+            "other.Line.Line: is not a known field; other.Line.rows: is not a known field",
+        ),
+        ('{"begun":"b"}', "begun: must match the pattern ^a"),
+        ('{"begun":""}', "begun: must be no shorter, in characters, than 1"),
+        ('{"even":3}', f"even: {TOLD[:200]}"),
+        ('{"even":5}', "even: 5 is no number to give"),
     ],
 )
 def test_other_shapes_have_the_same_words(arguments, text):
     """A list, a dict with names and each part of a choice are told as a tuple and a model are."""
     assert faults(arguments, tool(input=Shapes)) == text
+
+
+@pytest.mark.parametrize("error", [TypeError("broken"), ZeroDivisionError("broken"), RecursionError("broken")])
+def test_a_check_that_breaks_is_a_result_too(error):
+    """What a check of somebody's own raises besides a refusal is told as what a handler raises."""
+
+    def check(given):
+        raise error
+
+    result = prepare('{"x":1}', tool(input=holding(Annotated[int, AfterValidator(check)])))
+    text = f"the arguments could not be checked ({type(error).__name__}: broken); the tool was not run."
+    assert result == ToolResult(f"Error [tool_execution_error]: {text}", "tool_execution_error")
 
 
 def test_a_tool_without_arguments_says_that_it_has_no_fields():
