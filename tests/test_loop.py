@@ -165,6 +165,24 @@ def test_observers_are_told_in_order():
     assert watcher.told[4:] == ["begin", "before"]
 
 
+def test_what_each_observer_leaves_is_kept_in_their_order():
+    """Of several observers the guidance and the kept messages of all are there, the first one's first."""
+
+    class Marked(Watcher):
+        def before_model(self):
+            return (SystemMessage(f"from {id(self)}"),)
+
+        def record_tool_round(self, names):
+            return (UserMessage(f"kept by {id(self)}"),)
+
+    one, two = Marked(), Marked()
+    model = ScriptedModelClient([call("echo", text="a"), say("done")])
+    result = runner(model, observers=[one, two]).run("go")
+    assert [message.content for message in model.requests[0].messages.tail] == [f"from {id(one)}", f"from {id(two)}"]
+    assert [message.content for message in result.rounds[0].kept] == [f"kept by {id(one)}", f"kept by {id(two)}"]
+    assert list(result.history)[3:5] == list(result.rounds[0].kept)
+
+
 def test_a_stop_hook_asks_for_one_more_round_without_a_new_run():
     """A Stop hook's message joins the history as the user's, once in a run, and begin_run is not told again."""
     watcher = Watcher()
@@ -434,6 +452,20 @@ def test_a_hook_that_stops_answers_the_rest_and_gives_the_stopping_result():
     assert [one.result.error for one in result.rounds[0].settled] == ["unknown_tool", None, "hook_stopped"]
     assert ("nope", "echo", "echo") in watcher.told
     check_pairing(result.history)
+
+
+def test_a_hook_may_give_the_stopping_call_the_loops_own_code():
+    """Where no result tells why the run was stopped, its text is empty."""
+    hooks = Hooks(PostToolUse=[lambda prepared, result: HookAnswer(output=ToolResult("x", "hook_stopped"), stop=True)])
+    result = runner(ScriptedModelClient([call("echo", text="a"), say("never")]), hooks=hooks).run("go")
+    assert (result.stop_reason, result.text) == ("hook_stopped", "")
+
+
+def test_without_a_policy_nobody_decides():
+    """A call that no policy judged has no audit entry and no decision."""
+    result = runner(ScriptedModelClient([call("echo", text="a"), say("done")])).run("go")
+    ((settled,),) = [one.settled for one in result.rounds if one.settled]
+    assert (settled.audit, settled.decision, result.audit) == (None, None, ())
 
 
 def test_a_script_that_ran_out_names_the_number_of_requests():
