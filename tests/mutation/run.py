@@ -3,7 +3,8 @@
 python tests/mutation/run.py                    all four rooms, some forty minutes on two cores
 python tests/mutation/run.py todos permissions  these rooms
 
-It works on a copy, with mutmut (`pip install -e ".[mutation]"`; not on Windows, where mutmut does not run).
+It works on a copy, with mutmut (`pip install -e ".[mutation]"`; not on Windows, where mutmut does not run). With
+`--keep FOLDER` the copy stays, and a later run in it tries only the functions that changed and what survived.
 Exit status 1 if a mutant survives that no reason speaks of, or a reason speaks of none.
 """
 
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,6 +25,9 @@ TESTS = [
     *("todos", "permissions", "tools", "loop", "hooks", "messages", "model", "profiles", "filetools", "scripted"),
     *("designs", "faults", "cases_a", "cases_b", "cases_c", "cases_g"),
 ]
+
+KILLED, SURVIVED, UNTESTED = 1, 0, 33
+"""mutmut's codes; any other is a time-out or a crash, which was noticed too."""
 
 SETTINGS = """
 [tool.pytest.ini_options]
@@ -59,34 +64,29 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def survivors(place: Path) -> dict[str, str]:
-    """The diff of each mutant that no test noticed, by its name."""
-    found = {}
+def survivors(place: Path) -> Iterator[tuple[str, str, str]]:
+    """Each mutant that no test noticed: its name, the line as it was, and the line it became."""
     for meta in sorted((place / "mutants" / "labkit").glob("*.py.meta")):
         for name, code in json.loads(meta.read_text(encoding="utf-8"))["exit_code_by_key"].items():
-            if code in (0, 33):  # survived, or no test comes there
-                shown = subprocess.run(
-                    [sys.executable, "-m", "mutmut", "show", name],
-                    cwd=place,
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
-                lines = shown.stdout.splitlines()
-                found[name] = "\n".join(one for one in lines if one[:1] in "+-" and one[:3] not in ("+++", "---"))
-    return found
+            if code in (SURVIVED, UNTESTED):
+                command = [sys.executable, "-m", "mutmut", "show", name]
+                shown = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True).stdout
+                lines = [line for line in shown.splitlines() if not line.startswith(("---", "+++"))]
+                before, after = ("\n".join(line[1:].strip() for line in lines if line[:1] == one) for one in "-+")
+                yield name, before, after
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
-    parser.add_argument("--keep", type=Path, help="an empty folder for the copy, to look at afterwards")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the copy is to be made, or was")
     args = parser.parse_args()
     rooms = args.rooms or list(ROOMS)
     if set(rooms) - set(ROOMS):
         parser.error(f"the rooms are {', '.join(ROOMS)}")
     place = args.keep or Path(tempfile.mkdtemp(prefix="mutation"))
     for name in ("labkit", "tests"):
+        shutil.rmtree(place / name, ignore_errors=True)
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("lab.py", "lab_quickjson.py", "README.md"):
         shutil.copy(ROOT / name, place)
@@ -95,24 +95,29 @@ def main() -> None:
     )
     (place / "pyproject.toml").write_text(settings, encoding="utf-8")
     (place / "afresh.py").write_text(AFRESH, encoding="utf-8")
+    for meta in (place / "mutants" / "labkit").glob("*.py.meta"):
+        found = json.loads(meta.read_text(encoding="utf-8"))
+        codes = found["exit_code_by_key"]
+        found["exit_code_by_key"] = {name: code if code == KILLED else None for name, code in codes.items()}
+        meta.write_text(json.dumps(found), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "mutmut", "run"], cwd=place, check=True)
 
     reasons = tomllib.loads((HERE / "reasons.toml").read_text(encoding="utf-8"))["equal"]
-    reasons = [reason for reason in reasons if reason["room"] in rooms]
-    used, bare = set(), 0
-    for name, diff in survivors(place).items():
-        at = [n for n, reason in enumerate(reasons) if reason["diff"].strip() == diff.strip()]
-        used.update(at)
-        if not at:
+    argued = {(one["room"], one["before"], after) for one in reasons if one["room"] in rooms for after in one["after"]}
+    needed, bare = set(), 0
+    for name, before, after in survivors(place):
+        key = (name.split(".")[1], before, after)
+        if key in argued:
+            needed.add(key)
+        else:
             bare += 1
-            print(f"\n{name} survives:\n{diff}")
-    for n, reason in enumerate(reasons):
-        if n not in used:
-            print(f"\nno mutant of {reason['room']} needs this reason any more:\n{reason['diff']}")
-    print(f"\n{bare} without a reason, {len(used)} argued, {len(reasons) - len(used)} reasons too many")
+            print(f"\n{name} survives:\n- {before}\n+ {after}")
+    for room, before, after in sorted(argued - needed):
+        print(f"\na reason that no mutant of {room} needs:\n- {before}\n+ {after}")
+    print(f"\n{bare} survive without a reason, {len(needed)} with one; {len(argued - needed)} reasons are not needed")
     if not args.keep:
         shutil.rmtree(place)
-    sys.exit(bool(bare or len(used) < len(reasons)))
+    sys.exit(bool(bare or argued - needed))
 
 
 if __name__ == "__main__":
