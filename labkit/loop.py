@@ -442,9 +442,8 @@ def _with_ids(reply: AssistantMessage, at: int) -> AssistantMessage:
             name = f"{name or 'call'}_{at}_{index}"
             while name in taken:
                 name += "_"
-            taken.add(name)
         seen.add(name)
-        calls.append(call if name == call.id else replace(call, id=name))
+        calls.append(replace(call, id=name))
     return replace(reply, tool_calls=tuple(calls))
 
 

@@ -196,6 +196,8 @@ def test_several_stop_hooks_speak_in_one_more_round(folder):
     lab = Lab(folder, [say("first"), say("second")], hooks=hooks)
     assert list(lab.result.history)[2:4] == [UserMessage("tests?"), UserMessage("docs?")]
     assert lab.result.text == "second"
+    again = "a Stop hook asked for one more round again; it may do so once in a run"
+    assert [one.notes for one in lab.result.rounds] == [(), (again,)]
 
 
 @pytest.mark.parametrize("last", [reply(finish_reason="length", text="x"), reply(refusal="no"), reply()])

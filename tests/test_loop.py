@@ -533,6 +533,23 @@ def test_missing_and_repeated_ids_are_made_unique_the_same_way_each_run(ids):
     check_pairing(first)
 
 
+@pytest.mark.parametrize(
+    ("ids", "made"),
+    [
+        (["", "a", ""], ["call_1_0", "a", "call_1_2"]),
+        (["a", "a"], ["a", "a_1_1"]),
+        (["", "call_1_0", "call_1_0_"], ["call_1_0__", "call_1_0", "call_1_0_"]),
+        (["a", "a", "a_1_1", "a_1_1"], ["a", "a_1_1_", "a_1_1", "a_1_1_1_3"]),
+    ],
+    ids=str,
+)
+def test_a_made_id_tells_its_place(ids, made):
+    """It is the given id or `call`, the message's place and the call's, and underscores while that is taken."""
+    calls = tuple(ToolCall(id, "echo", '{"text":"a"}') for id in ids)
+    result = runner(Replies([AssistantMessage("", calls), say("done")])).run("go")
+    assert [one.id for one in result.history[1].tool_calls] == made
+
+
 def test_ids_may_come_again_in_another_message():
     """A server that counts from one in each message is left alone."""
     again = AssistantMessage("", (ToolCall("c1", "echo", '{"text":"a"}'),))
