@@ -377,9 +377,9 @@ def test_a_prompt_of_none_goes_on_without_a_new_user_message():
     result = agent.run(None)
     assert list(result.history) == [*before, say("done")]
     assert [len(result.rounds), result.rounds[0].number] == [1, 1]
-    with pytest.raises(ValueError, match="give a prompt"):
+    with pytest.raises(ValueError, match="^there is no history to go on from; give a prompt$"):
         runner(ScriptedModelClient([])).run(None)
-    with pytest.raises(TypeError, match="a prompt is text"):
+    with pytest.raises(TypeError, match="^a prompt is text, or None to go on from the history; not int$"):
         runner(ScriptedModelClient([])).drive(7)
 
 
