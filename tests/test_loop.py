@@ -360,7 +360,7 @@ def test_a_second_run_while_an_ask_is_pending_is_a_clear_error(tmp_path):
     assert isinstance(next(driver), Ask)
     before = list(agent.history)
     for other in (agent.run, lambda prompt: next(agent.drive(prompt)), lambda prompt: next(agent.rounds(prompt))):
-        with pytest.raises(RuntimeError, match="answer its Ask, or close that generator first"):
+        with pytest.raises(RuntimeError, match=r"^this agent is in the middle of a round: answer its Ask, or close that generator first$"):
             other("me too")
     assert list(agent.history) == before
     assert isinstance(driver.send("allow"), Round)
@@ -377,9 +377,9 @@ def test_a_prompt_of_none_goes_on_without_a_new_user_message():
     result = agent.run(None)
     assert list(result.history) == [*before, say("done")]
     assert [len(result.rounds), result.rounds[0].number] == [1, 1]
-    with pytest.raises(ValueError, match="^there is no history to go on from; give a prompt$"):
+    with pytest.raises(ValueError, match=r"^there is no history to go on from; give a prompt$"):
         runner(ScriptedModelClient([])).run(None)
-    with pytest.raises(TypeError, match="^a prompt is text, or None to go on from the history; not int$"):
+    with pytest.raises(TypeError, match=r"^a prompt is text, or None to go on from the history; not int$"):
         runner(ScriptedModelClient([])).drive(7)
 
 
@@ -459,6 +459,24 @@ def test_a_hook_may_give_the_stopping_call_the_loops_own_code():
     hooks = Hooks(PostToolUse=[lambda prepared, result: HookAnswer(output=ToolResult("x", "hook_stopped"), stop=True)])
     result = runner(ScriptedModelClient([call("echo", text="a"), say("never")]), hooks=hooks).run("go")
     assert (result.stop_reason, result.text) == ("hook_stopped", "")
+
+
+def test_a_run_ends_after_twenty_rounds_unless_told_otherwise():
+    """The bound that a runner has by itself."""
+    result = runner(ScriptedModelClient([call("echo", text="a")] * 30)).run("go")
+    assert (result.stop_reason, len(result.rounds)) == ("max_rounds", 20)
+
+
+def test_each_round_has_the_notes_of_its_own():
+    """What went wrong without stopping anything stands in the round in which it did, each time."""
+
+    def broken(prepared, result):
+        raise ValueError("no line")
+
+    model = ScriptedModelClient([call("echo", text="a"), call("echo", text="b"), say("done")])
+    result = runner(model, hooks=Hooks(PostToolUse=[broken])).run("go")
+    note = "hook_execution_error: the PostToolUse hook 'broken' raised ValueError: no line"
+    assert [one.notes for one in result.rounds] == [(note,), (note,), ()]
 
 
 def test_without_a_policy_nobody_decides():

@@ -304,7 +304,7 @@ def test_a_bad_name_is_refused(name):
         tool(name)
 
 
-@pytest.mark.parametrize("name", ["a", "x" * 64, "read-file_2"])
+@pytest.mark.parametrize("name", ["a", "Z", "ReadFile", "x" * 64, "read-file_2"])
 def test_a_good_name_is_taken(name):
     """The bounds of a name are inside."""
     assert tool(name).name == name
@@ -319,7 +319,8 @@ def test_the_input_is_a_class_on_the_one_base(model):
 
 def test_effect_and_schema_are_checked():
     """An unknown effect, and a sent schema beside an ordinary model, are refused."""
-    with pytest.raises(ToolDefinitionError, match="is no effect"):
+    known = r"is no effect; use one of \('read', 'write', 'execute', 'external'\)$"
+    with pytest.raises(ToolDefinitionError, match=known):
         ToolDefinition("t", "d", Line, "reads", fine)
     with pytest.raises(ToolDefinitionError, match="goes with OpenInput only"):
         tool(schema={"type": "object"})
@@ -507,6 +508,7 @@ def test_an_overlong_list_is_one_fault(count, item):
 def test_long_input_is_not_echoed(long):
     """What a model sent is not given back to it: values not at all, unknown names cut after 80 characters."""
     assert long[:40] not in faults(json.dumps({"kind": long}))
+    assert faults(json.dumps({long[:80]: 1})).startswith((f"{long[:80]}: is not", f"['{long[:80]}']: is not"))
     said = faults(json.dumps({long: 1}))
     assert long[:80] + "..." in said
     assert long[:81] not in said
@@ -728,10 +730,17 @@ def test_what_is_no_result_of_text_is_refused(back):
     registry = ToolRegistry((tool(handler=lambda given: back),))
     result = registry.invoke(registry.prepare(ToolCall("c1", "order")))
     assert result.error == "invalid_tool_result"
-    assert result.content.startswith("Error [invalid_tool_result]: ")
-    assert "ToolResult(text)" in result.content
-    assert " at 0x" not in result.content
-    assert "Shy" not in result.content
+    assert result.content == (
+        "Error [invalid_tool_result]: the tool ran, but gave back no ToolResult whose content is text that UTF-8 can "
+        "hold. Its effect may have happened; whoever wrote the tool has to return ToolResult(text)."
+    )
+
+
+def test_a_registry_begins_empty():
+    """Without tools there are none to send, to name or to call."""
+    empty = ToolRegistry()
+    assert (empty.tools, empty.names, empty.openai_tools()) == ((), (), [])
+    assert empty.prepare(ToolCall("c1", "x")).content.endswith("the tools are: none.")
 
 
 @pytest.mark.parametrize("back", [ToolResult(""), ToolResult("日本語 \x7f"), ToolResult("no such file", "my_code")])
