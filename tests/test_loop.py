@@ -359,8 +359,9 @@ def test_a_second_run_while_an_ask_is_pending_is_a_clear_error(tmp_path):
     driver = agent.drive("go")
     assert isinstance(next(driver), Ask)
     before = list(agent.history)
+    words = r"^this agent is in the middle of a round: answer its Ask, or close that generator first$"
     for other in (agent.run, lambda prompt: next(agent.drive(prompt)), lambda prompt: next(agent.rounds(prompt))):
-        with pytest.raises(RuntimeError, match=r"^this agent is in the middle of a round: answer its Ask, or close that generator first$"):
+        with pytest.raises(RuntimeError, match=words):
             other("me too")
     assert list(agent.history) == before
     assert isinstance(driver.send("allow"), Round)
