@@ -1,6 +1,7 @@
 """What pytest needs before the tests: how hypothesis searches, and a workspace with one file."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -17,6 +18,10 @@ settings.register_profile(
     "mutation", settings.get_profile("lab"), max_examples=25, derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("lab")
+
+# What a shell starts in the background has Ctrl-C ignored, and so has all that it starts; here it is heard again.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

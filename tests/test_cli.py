@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -286,6 +287,7 @@ def on_a_terminal(words, cwd, act):
 
     def more():
         nonlocal seen
+        assert select.select([ours], [], [], 60)[0], f"nothing more was said in a minute: {seen.decode()}"
         try:
             piece = os.read(ours, 4096)
         except OSError:  # Linux's way to say that the other end is closed

@@ -47,6 +47,14 @@ def module(*words: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[
     return run(sys.executable, "-m", *words, cwd=cwd)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no shell there starts anything with Ctrl-C ignored")
+def test_tests_started_in_the_background_hear_ctrl_c() -> None:
+    """What the tests start hears Ctrl-C, also where a shell started the tests with Ctrl-C ignored."""
+    here = "import conftest, signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    words = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", here]
+    assert run(*words, cwd=ROOT / "tests").stdout == "True\n"
+
+
 # --- style and types ---
 
 

@@ -83,6 +83,8 @@ def lab(browser, tmp_path_factory):
                     break
                 except OSError:
                     time.sleep(0.1)
+            else:
+                pytest.fail(f"JupyterLab gave no answer: {log.read_text(encoding='utf-8')}")
             yield books, f"http://127.0.0.1:{port}/lab/tree/{{}}?token={token}&reset"
         finally:
             server.terminate()
@@ -94,6 +96,12 @@ RUN_ALL = """async () => {
     await app.restored; await panel.context.ready; await panel.sessionContext.ready;
     await panel.sessionContext.session.kernel.info;
     await app.commands.execute('notebook:run-all-cells');
+}"""
+RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+# A wait for what a script leaves in the window has a bound; a wait for the script's own answer has none.
+TO_ITS_END = """() => {
+    window.ended = '';
+    (%s)().then(() => { window.ended = 'well'; }, error => { window.ended = String(error); });
 }"""
 
 
@@ -107,11 +115,15 @@ class Notebook:
     def run_all(self) -> None:
         """Run all cells, once the kernel's connection is up: the indicator is idle before that."""
         self.page.wait_for_function("window.jupyterapp?.shell?.currentWidget?.sessionContext", timeout=60_000)
-        self.page.evaluate(RUN_ALL)
+        self._to_its_end(RUN_ALL)
 
     def restart_kernel(self) -> None:
         """A fresh kernel behind the same page."""
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+        self._to_its_end(RESTART)
+
+    def _to_its_end(self, script: str) -> None:
+        self.page.evaluate(TO_ITS_END % script)
+        assert self.page.wait_for_function("window.ended", timeout=120_000).json_value() == "well"
 
     def content(self) -> nbformat.NotebookNode:
         """The notebook as it is in the page, outputs and all."""
