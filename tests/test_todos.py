@@ -430,6 +430,18 @@ def visible(char):
     return not (kind[0] == "Z" or kind in ("Cc", "Cf") or char in LETTERS)
 
 
+@given(st.lists(todo, max_size=50), st.data())
+def test_a_line_that_did_not_change_is_the_same_object(before, data):
+    """Snapshots share the lines that are in both: a list of fifty and its next differ in one object."""
+    after = data.draw(st.lists(st.sampled_from(before) | todo if before else todo, max_size=50))
+    tracker, send = tracked()
+    send({"todos": before})
+    known = {item: item for item in tracker.todos}
+    send({"todos": after})
+    assert all(type(item) is TodoItem for item in tracker.todos)
+    assert all(known.get(item, item) is item for item in tracker.todos)
+
+
 @given(st.lists(todo, max_size=50))
 def test_decoding_a_result_gives_the_snapshot(todos):
     """The result is ASCII but for no character, compact, and decodes to the very list that is kept."""

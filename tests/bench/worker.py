@@ -6,6 +6,7 @@ import argparse
 import gc
 import importlib
 import json
+import math
 import os
 import statistics
 import sys
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("rounds", type=int)
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of timed runs to aim at")
     parser.add_argument("--max-runs", type=int, default=25)
+    parser.add_argument("--short", type=int, help="also runs of this many rounds, as many as last about as long")
     parser.add_argument("--trace", action="store_true", help="note the clock at each model call")
     args = parser.parse_args()
 
@@ -63,9 +65,23 @@ def main() -> None:
     # other processes had the core. Wall time is kept beside it.
     cpu: list[float] = []
     wall: list[float] = []
+    short: list[float] = []
     gaps: list[list[int]] = []
     memory: list[int] = []
     build_ms = 0.0
+
+    def play_short() -> float:
+        script = script_for(args.short)
+        built = adapter.build(script, args.workload, args.variant)
+        times = args.rounds // args.short
+        gc.collect()
+        start = process_time_ns()
+        for _ in range(times):
+            script.rewind()
+            raw = built.run()
+        spent = process_time_ns() - start
+        check(raw, built, script, args.short)
+        return spent / times / 1e9
 
     def play(script: Script, budget: float, most: int) -> None:
         nonlocal build_ms
@@ -90,6 +106,8 @@ def main() -> None:
             if isinstance(script, TimedScript):
                 gaps.append([b - a for a, b in pairwise(script.ticks)])
             del raw
+            if args.short:
+                short.append(play_short())
 
     if args.trace:
         play(script_for(args.rounds, TimedScript), args.budget, 5)
@@ -106,6 +124,10 @@ def main() -> None:
         "rss_before_kib": memory[0],
         "rss_peak_kib": memory[1],
     }
+    if short:
+        result["short"] = {"rounds": args.short, "us_per_round": statistics.median(short) / args.short * 1e6}
+        slower = [long / brief for long, brief in zip(cpu, short, strict=True)]
+        result["exponent"] = math.log(statistics.median(slower)) / math.log(args.rounds / args.short)
     if gaps:
         # The best gap seen for each round; the median of ten equal stretches of the run.
         best = [min(column) for column in zip(*gaps, strict=True)]
