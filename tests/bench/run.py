@@ -12,7 +12,9 @@ run.py report FILE          Markdown tables from what `time` and `start` wrote
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import os
 import platform
 import re
@@ -116,17 +118,12 @@ def setup(args: argparse.Namespace) -> None:
 # ---------------------------------------------------------------- time
 
 
-SHARED = ("turn", "kind", "peer", "workload")
-
-
 def measure(name: str, workload: str, rounds: int, args: argparse.Namespace, prefix: list[str]) -> dict:
     peer = PEERS[name]
     command = [str(python(peer)), str(HERE / "worker.py"), peer.adapter, peer.variant, workload, str(rounds)]
     command += ["--budget", str(args.budget), "--max-runs", str(args.max_runs)]
     if args.trace:
         command.append("--trace")
-    if args.short:
-        command += ["--short", str(args.short)]
     record = {"kind": "time", "peer": name, "workload": workload, "rounds": rounds, "trace": args.trace}
     try:
         done = subprocess.run(prefix + command, capture_output=True, text=True, timeout=args.limit, env=ENVIRONMENT)
@@ -155,8 +152,6 @@ def time_rounds(args: argparse.Namespace) -> None:
                         if "error" in record:
                             given_up.add((name, workload, rounds))
                         out.write(json.dumps(record) + "\n")
-                        if "short" in record:
-                            out.write(json.dumps({key: record[key] for key in SHARED} | record["short"]) + "\n")
                         out.flush()
                         shown = record.get("error") or f"{record['us_per_round']:.1f} us/round"
                         print(f"{record['turn']} {workload} {rounds:5d} {name:30s} {shown}", flush=True)
@@ -269,16 +264,23 @@ def around(args: argparse.Namespace) -> None:
 
 
 def quick(args: argparse.Namespace) -> None:
-    """Every workload at 100, 1,000 and 3,000 rounds, those of 100 and 3,000 by turns in one process; and the start."""
-    HOME.mkdir(parents=True, exist_ok=True)
-    out = str(Path(tempfile.mkdtemp(prefix="quick", dir=HOME)) / "results.jsonl")
-    common = {"peers": ["b0", "labkit"], "out": out, "limit": 240.0, "trace": False, "max_runs": 25, "label": "t"}
-    every = ["W1", "W2", "W3", "W4"]
-    for rounds, budget, short in ((1000, 0.3, None), (3000, 0.3, 100)):
-        this = {"rounds": [rounds], "budget": budget, "short": short, "repeats": args.repeats}
-        time_rounds(argparse.Namespace(**common, workloads=every, **this))
-    start(argparse.Namespace(peers=["b0", "labkit"], out=out, repeats=args.repeats))
-    report(argparse.Namespace(files=[out]))
+    """Every workload at 100, 1,000 and 3,000 rounds, by turns in one process; then memory and the start."""
+    (HOME / "home").mkdir(parents=True, exist_ok=True)
+    out = Path(tempfile.mkdtemp(prefix="quick", dir=HOME)) / "results.jsonl"
+    prefix = offline([])
+    once = argparse.Namespace(budget=0, max_runs=1, trace=False, limit=240.0)
+    with out.open("w", encoding="utf-8") as records:
+        for workload in ("W1", "W2", "W3", "W4"):
+            print(f"{workload}: {args.turns} turns ...", flush=True)
+            command = [str(python(PEERS["labkit"])), str(HERE / "turns.py"), workload, str(args.turns)]
+            subprocess.run(
+                [*prefix, *command, "3000", "1000", "100"], stdout=records, check=True, env=ENVIRONMENT, cwd=HERE
+            )
+            for name in ("b0", "labkit"):
+                memory = measure(name, workload, 3000, once, prefix) | {"kind": "memory"}
+                print(json.dumps(memory), file=records, flush=True)
+    start(argparse.Namespace(peers=["b0", "labkit"], out=str(out), repeats=7))
+    report(argparse.Namespace(files=[str(out)]))
 
 
 # ---------------------------------------------------------------- count
@@ -354,17 +356,28 @@ def report(args: argparse.Namespace) -> None:
             keys = [(name, w, n) for w, n in columns]
             print(f"| {name} | " + " | ".join(number(middle(k, field), k) for k in keys) + " |")
 
-    grown = {key: [r for r in records if "exponent" in r] for key, records in cells.items()}
-    if any(grown.values()):
-        print("\n**Growth**: exponent of a run's time in its rounds (1: each costs the same), from runs of both")
-        print("lengths by turns in one process; memory a round, from the start of the first run to its peak\n")
-        print("| peer, workload | rounds | exponent | KiB a round |\n| --- | ---: | ---: | ---: |")
-    for (name, workload, rounds), records in sorted(grown.items()):
-        if records:
-            exponent = statistics.median(r["exponent"] for r in records)
-            memory = statistics.median((r["rss_peak_kib"] - r["rss_before_kib"]) / rounds for r in records)
-            short = records[0]["short"]["rounds"]
-            print(f"| {name}, {workload} | {short} to {rounds} | {exponent:.2f} | {memory:.1f} |")
+    lengths = sorted({n for _, n in columns})
+    held: dict[tuple, list[float]] = defaultdict(list)
+    for r in rows:
+        if "rss_peak_kib" in r:
+            held[r["peer"], r["workload"], r["rounds"]].append((r["rss_peak_kib"] - r["rss_before_kib"]) / r["rounds"])
+    if len(lengths) > 1:
+        print("\n**Growth**: exponent of a run's time in its rounds, from one length to another in the same turn")
+        print("(median; 1: each round costs the same); memory a round, from the start of the first run to its peak\n")
+        pairs = [*itertools.pairwise(lengths), *([(lengths[0], lengths[-1])] if len(lengths) > 2 else [])]
+        heads = [f"{a} to {b}" for a, b in pairs] + ["KiB a round"]
+        print("| peer, workload | " + " | ".join(heads) + " |")
+        print("| --- |" + " ---: |" * len(heads))
+    for name, workload in sorted({key[:2] for key in cells}) if len(lengths) > 1 else ():
+        out = []
+        for pair in pairs:
+            short, long = ({r["turn"]: r["us_per_round"] for r in cells[name, workload, n]} for n in pair)
+            step = math.log(pair[1] / pair[0])
+            exponents = [1 + math.log(long[turn] / short[turn]) / step for turn in long if turn in short]
+            out.append(f"{statistics.median(exponents):.2f}" if exponents else "–")
+        kib = held[name, workload, lengths[-1]]
+        out.append(f"{statistics.median(kib):.1f}" if kib else "–")
+        print(f"| {name}, {workload} | " + " | ".join(out) + " |")
 
     traced = {r["peer"]: r["stretches_us"] for r in timed if r["workload"] == "W1" and r.get("stretches_us")}
     if traced:
@@ -414,7 +427,7 @@ def main() -> None:
     results = str(HOME / "results.jsonl")
 
     sub = commands.add_parser("quick")
-    sub.add_argument("--repeats", type=int, default=3)
+    sub.add_argument("--turns", type=int, default=9)
     sub.set_defaults(call=quick)
 
     sub = commands.add_parser("around")
@@ -431,7 +444,6 @@ def main() -> None:
     sub.add_argument("--repeats", type=int, default=3)
     sub.add_argument("--budget", type=float, default=0.5, help="seconds of timed runs a process")
     sub.add_argument("--max-runs", type=int, default=25)
-    sub.add_argument("--short", type=int, help="also runs of this many rounds, in the same process by turns")
     sub.add_argument("--limit", type=float, default=240, help="seconds after which a process is given up")
     sub.add_argument("--trace", action="store_true", help="time each round (adds about half a microsecond to each)")
     sub.add_argument("--label", default="t", help="prefix of the turn's name; differs between runs in one file")

@@ -6,7 +6,6 @@ import argparse
 import gc
 import importlib
 import json
-import math
 import os
 import statistics
 import sys
@@ -16,6 +15,8 @@ from time import perf_counter, perf_counter_ns, process_time_ns
 CLOCK_MATTERS = 100e-6  # seconds a round below which reading the clock at each round would show
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+
+from workloads import FINAL, Script, TimedScript, expected, responses  # noqa: E402
 
 
 def memory_kib() -> tuple[int, int]:
@@ -30,6 +31,15 @@ def memory_kib() -> tuple[int, int]:
     return now, peak
 
 
+def check(raw, built, script, workload: str, rounds: int) -> None:
+    """End the measurement where the history does not hold what was played."""
+    outcome = built.outcome(raw)
+    want = expected(workload, rounds)
+    got = {"model_calls": script.at, "reads": outcome.reads, "writes": outcome.writes, "errors": outcome.errors}
+    if got != want or outcome.text != FINAL:
+        raise SystemExit(f"{workload}: wanted {want} and {FINAL!r}, got {got} {outcome.text!r}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("adapter")
@@ -38,11 +48,8 @@ def main() -> None:
     parser.add_argument("rounds", type=int)
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of timed runs to aim at")
     parser.add_argument("--max-runs", type=int, default=25)
-    parser.add_argument("--short", type=int, help="also runs of this many rounds, as many as last about as long")
     parser.add_argument("--trace", action="store_true", help="note the clock at each model call")
     args = parser.parse_args()
-
-    from workloads import FINAL, Script, TimedScript, expected, responses
 
     adapter = importlib.import_module(f"adapters.{args.adapter}")
     names = getattr(adapter, "SCRIPT", {})
@@ -50,38 +57,17 @@ def main() -> None:
     def script_for(rounds: int, kind: type[Script] = Script) -> Script:
         return kind(responses(args.workload, rounds, **names))
 
-    def check(raw, built, script, rounds: int) -> None:
-        outcome = built.outcome(raw)
-        want = expected(args.workload, rounds)
-        got = {"model_calls": script.at, "reads": outcome.reads, "writes": outcome.writes, "errors": outcome.errors}
-        if got != want or outcome.text != FINAL:
-            raise SystemExit(f"{args.adapter} {args.workload}: wanted {want} and {FINAL!r}, got {got} {outcome.text!r}")
-
     warm = script_for(8)
     built = adapter.build(warm, args.workload, args.variant)
-    check(built.run(), built, warm, 8)
+    check(built.run(), built, warm, args.workload, 8)
 
     # Processor time of the whole process (all its threads) is the measure: it leaves out the time in which
     # other processes had the core. Wall time is kept beside it.
     cpu: list[float] = []
     wall: list[float] = []
-    short: list[float] = []
     gaps: list[list[int]] = []
     memory: list[int] = []
     build_ms = 0.0
-
-    def play_short() -> float:
-        script = script_for(args.short)
-        built = adapter.build(script, args.workload, args.variant)
-        times = args.rounds // args.short
-        gc.collect()
-        start = process_time_ns()
-        for _ in range(times):
-            script.rewind()
-            raw = built.run()
-        spent = process_time_ns() - start
-        check(raw, built, script, args.short)
-        return spent / times / 1e9
 
     def play(script: Script, budget: float, most: int) -> None:
         nonlocal build_ms
@@ -102,12 +88,10 @@ def main() -> None:
             wall.append((perf_counter_ns() - wall_start) / 1e9)
             if len(memory) == 1:
                 memory.append(memory_kib()[1])
-            check(raw, built, script, args.rounds)
+            check(raw, built, script, args.workload, args.rounds)
             if isinstance(script, TimedScript):
                 gaps.append([b - a for a, b in pairwise(script.ticks)])
             del raw
-            if args.short:
-                short.append(play_short())
 
     if args.trace:
         play(script_for(args.rounds, TimedScript), args.budget, 5)
@@ -124,10 +108,6 @@ def main() -> None:
         "rss_before_kib": memory[0],
         "rss_peak_kib": memory[1],
     }
-    if short:
-        result["short"] = {"rounds": args.short, "us_per_round": statistics.median(short) / args.short * 1e6}
-        slower = [long / brief for long, brief in zip(cpu, short, strict=True)]
-        result["exponent"] = math.log(statistics.median(slower)) / math.log(args.rounds / args.short)
     if gaps:
         # The best gap seen for each round; the median of ten equal stretches of the run.
         best = [min(column) for column in zip(*gaps, strict=True)]
