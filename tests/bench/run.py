@@ -1,6 +1,7 @@
 """Benchmark runner. Standard library only; each peer runs in its own virtual environment. See README.md.
 
 run.py quick                labkit beside the floor, with this Python, in under two minutes: the report at once
+run.py peers  [PEER ...]    the same rounds on every framework whose environment is there: the report at once
 run.py setup  [PEER ...]    make environments and install requirements/ENV.txt
 run.py time   [PEER ...]    processor time a round, memory, scaling; one fresh process a measurement
 run.py start  [PEER ...]    import, first answer, number and size of installed packages
@@ -12,6 +13,7 @@ run.py report FILE          Markdown tables from what `time` and `start` wrote
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import itertools
 import json
 import math
@@ -214,6 +216,15 @@ def installed(peer: Peer) -> tuple[int, float] | tuple[None, None]:
     return len(dists), size / 1e6
 
 
+def version(peer: Peer) -> str:
+    """What its requirements pin (for labkit, this project), and the version that is installed."""
+    pinned = HERE / "requirements" / f"{peer.env}.txt"
+    name = pinned.read_text(encoding="utf-8").split()[-1].partition("==")[0] if pinned.exists() else "agent-loop-lab"
+    site = next((HOME / "venv" / peer.env / "lib").glob("python*/site-packages"), None)
+    found = importlib.metadata.distributions(name=name, path=[str(site)] if site else sys.path)
+    return f"{name} {next((one.version for one in found), '?')}"
+
+
 def start(args: argparse.Namespace) -> None:
     peers = chosen(args.peers)
     (HOME / "home").mkdir(parents=True, exist_ok=True)
@@ -256,6 +267,15 @@ def start(args: argparse.Namespace) -> None:
 
 
 # ---------------------------------------------------------------- quick
+
+
+def peers(args: argparse.Namespace) -> None:
+    """All peers whose environments are there, and the report."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    out = str(Path(tempfile.mkdtemp(prefix="peers", dir=HOME)) / "results.jsonl")
+    fixed = {"workloads": ["W1", "W2", "W3", "W4"], "budget": 0.5, "max_runs": 25, "trace": False, "label": "t"}
+    time_rounds(argparse.Namespace(**fixed, **vars(args), out=out))
+    report(argparse.Namespace(files=[out]))
 
 
 def around(args: argparse.Namespace) -> None:
@@ -323,7 +343,7 @@ def report(args: argparse.Namespace) -> None:
     versions = (
         f"{platform.python_implementation()} {platform.python_version()}, {platform.system()} {platform.machine()}"
     )
-    print(f"{versions}, {os.cpu_count()} cores, {platform.processor() or processor()}")
+    print(f"{time.strftime('%Y-%m-%d')}; {versions}, {os.cpu_count()} cores, {platform.processor() or processor()}")
     rows = [json.loads(line) for file in args.files for line in Path(file).read_text(encoding="utf-8").splitlines()]
     timed = [r for r in rows if r["kind"] == "time" and "error" not in r]
     done = {(r["peer"], r["workload"], r["rounds"]) for r in timed}
@@ -339,6 +359,7 @@ def report(args: argparse.Namespace) -> None:
         cells[r["peer"], r["workload"], r["rounds"]].append(r)
     names = [n for n in PEERS if any(key[0] == n for key in cells)]
     columns = sorted({(key[1], key[2]) for key in cells})
+    print("; ".join(dict.fromkeys(f"{name}: {version(PEERS[name])}" for name in names)))
 
     def middle(key: tuple, field: str) -> float | None:
         return statistics.median(r[field] for r in cells[key]) if key in cells else None
@@ -429,6 +450,13 @@ def main() -> None:
     sub = commands.add_parser("quick")
     sub.add_argument("--turns", type=int, default=9)
     sub.set_defaults(call=quick)
+
+    sub = commands.add_parser("peers")
+    sub.add_argument("peers", nargs="*")
+    sub.add_argument("--rounds", type=lambda s: [int(n) for n in s.split(",")], default=[100])
+    sub.add_argument("--repeats", type=int, default=3)
+    sub.add_argument("--limit", type=float, default=240, help="seconds after which a process is given up")
+    sub.set_defaults(call=peers)
 
     sub = commands.add_parser("around")
     sub.set_defaults(call=around)
