@@ -186,18 +186,15 @@ def import_line(peer: Peer) -> str:
     return found.group(1)
 
 
-def importtime(line: str, exe: str) -> tuple[float, int]:
-    """Milliseconds that -X importtime adds up for the modules that a bare interpreter does not load; and how many."""
+def modules(line: str, exe: str) -> int:
+    """How many modules an import loads that a bare interpreter does not."""
 
-    def selves(code: str) -> dict[str, int]:
-        _, _, _, log = process([exe, "-X", "importtime", "-c", code])
-        rows = re.findall(r"import time:\s+(\d+) \|\s+\d+ \| +(\S+)", log)
-        return {module: int(us) for us, module in rows}
+    def loaded(code: str) -> set[str]:
+        return set(
+            re.findall(r"import time:\s+\d+ \|\s+\d+ \| +(\S+)", process([exe, "-X", "importtime", "-c", code])[3])
+        )
 
-    bare = selves("pass")
-    full = selves(line)
-    new = [us for module, us in full.items() if module not in bare]
-    return sum(new) / 1e3, len(new)
+    return len(loaded(line) - loaded("pass"))
 
 
 def installed(peer: Peer) -> tuple[int, float] | tuple[None, None]:
@@ -226,44 +223,41 @@ def version(peer: Peer) -> str:
 
 
 def start(args: argparse.Namespace) -> None:
-    peers = chosen(args.peers)
+    """Each turn: a bare interpreter, the import and a first answer, of all peers one behind the other."""
     (HOME / "home").mkdir(parents=True, exist_ok=True)
-    records: dict[str, dict] = {n: defaultdict(list) for n in peers}
+    records: dict[str, dict] = {name: defaultdict(list) for name in chosen(args.peers)}
     failed: dict[str, str] = {}
     for turn in range(args.repeats + 1):
-        for name, peer in peers.items():
-            if name in failed:
-                continue
-            exe = str(python(peer))
-            try:
-                bare = process([exe, "-c", "pass"])
-                imported = process([exe, "-c", import_line(peer)])
-                cold = process([exe, str(HERE / "cold.py"), peer.adapter, peer.variant, "W1", "1"])
-                total, modules = importtime(import_line(peer), exe)
-            except (RuntimeError, FileNotFoundError) as error:
-                failed[name] = str(error)
-                continue
-            if turn == 0:
-                continue  # fills caches
-            record = records[name]
-            record["bare_cpu"].append(bare[0])
-            record["import_cpu"].append(imported[0] - bare[0])
-            record["import_wall"].append(imported[1] - bare[1])
-            record["cold_cpu"].append(cold[0])
-            record["cold_wall"].append(cold[1])
-            record["importtime"].append(total)
-            record["modules"].append(modules)
-            record["cold_rss_mb"].append(int(cold[2].split()[1]) / 1024)
+        for what in ("bare", "import", "cold"):
+            for name in [name for name in records if name not in failed]:
+                peer = PEERS[name]
+                exe = str(python(peer))
+                command = {
+                    "bare": [exe, "-c", "pass"],
+                    "import": [exe, "-c", import_line(peer)],
+                    "cold": [exe, str(HERE / "cold.py"), peer.adapter, peer.variant, "W1", "1"],
+                }[what]
+                try:
+                    cpu, _, printed, _ = process(command)
+                except (RuntimeError, FileNotFoundError) as error:
+                    failed[name] = str(error)
+                    continue
+                if turn:  # the first one fills caches
+                    records[name][what].append(cpu)
+                    if what == "cold":
+                        records[name]["cold_rss_mb"].append(int(printed.split()[1]) / 1024)
     with open(args.out, "a", encoding="utf-8") as out:
-        for name, peer in peers.items():
+        for name, record in records.items():
             if name in failed:
                 print(f"{name:30s} {failed[name]}")
                 continue
-            row = {k: statistics.median(v) for k, v in records[name].items()}
-            row |= {f"{k}_min": min(v) for k, v in records[name].items()}
+            peer = PEERS[name]
+            row = {"kind": "start", "peer": name, "cold": record["cold"]}
+            row["import"] = [full - bare for full, bare in zip(record["import"], record["bare"], strict=True)]
+            row["modules"] = modules(import_line(peer), str(python(peer)))
+            row["cold_rss_mb"] = statistics.median(record["cold_rss_mb"])
             row["dists"], row["size_mb"] = installed(peer)
-            out.write(json.dumps({"kind": "start", "peer": name} | row) + "\n")
-            print(f"{name:30s} import {row['import_cpu']:.0f} ms, first answer {row['cold_cpu']:.0f} ms")
+            out.write(json.dumps(row) + "\n")
 
 
 # ---------------------------------------------------------------- quick
@@ -299,7 +293,7 @@ def quick(args: argparse.Namespace) -> None:
             for name in ("b0", "labkit"):
                 memory = measure(name, workload, 3000, once, prefix) | {"kind": "memory"}
                 print(json.dumps(memory), file=records, flush=True)
-    start(argparse.Namespace(peers=["b0", "labkit"], out=str(out), repeats=7))
+    start(argparse.Namespace(peers=["b0", "labkit"], out=str(out), repeats=15))
     report(argparse.Namespace(files=[str(out)]))
 
 
@@ -410,23 +404,20 @@ def report(args: argparse.Namespace) -> None:
 
     started = {r["peer"]: r for r in rows if r["kind"] == "start"}
     if started:
-        print(
-            "\n**Start** (processor ms, least of the turns: import above a bare interpreter; a process that answers)\n"
-        )
+        print("\n**Start** (processor ms, median of turns: import above a bare interpreter; a process that answers)\n")
         print("| peer | import | to b0 | first answer | to b0 | modules | peak MB | packages | MB on disk |")
         print("| --- |" + " ---: |" * 8)
         floor = started.get("b0")
         for name in PEERS:
             if name in started:
                 r = started[name]
-                imported, cold = r["import_cpu_min"], r["cold_cpu_min"]
-                ratios = [
-                    f"{x / floor[key]:.2f}" if floor else "–"
-                    for x, key in ((imported, "import_cpu_min"), (cold, "cold_cpu_min"))
-                ]
+                line = f"| {name} |"
+                for what in ("import", "cold"):
+                    ratios = [own / its for own, its in zip(r[what], floor[what], strict=True)] if floor else []
+                    line += f" {statistics.median(r[what]):.0f} |"
+                    line += f" {statistics.median(ratios):.2f} |" if ratios else " – |"
                 size = ["–", "–"] if r["dists"] is None else [r["dists"], f"{r['size_mb']:.0f}"]
-                print(f"| {name} | {imported:.0f} | {ratios[0]} | {cold:.0f} | {ratios[1]} ", end="")
-                print(f"| {r['modules']:.0f} | {r['cold_rss_mb']:.0f} | {size[0]} | {size[1]} |")
+                print(f"{line} {r['modules']} | {r['cold_rss_mb']:.0f} | {size[0]} | {size[1]} |")
     if errors:
         print("\nNot measured:")
         for (name, workload, rounds), why in sorted(errors.items()):
