@@ -118,7 +118,8 @@ class AssistantMessage:
         return {"role": "assistant", "content": self.content or None, "tool_calls": calls}
 
 
-class ToolMessage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ToolMessage:
     """The result of one call, as the model reads it. It belongs right after the message that made the call."""
 
     tool_call_id: str

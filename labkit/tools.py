@@ -140,9 +140,10 @@ class ToolRegistry:
                 "unknown_tool", f"there is no tool {_shown(call.name)!r}; the tools are: {known}."
             )
         try:
-            return PreparedCall(call, tool, tool.input.__pydantic_validator__.validate_json(call.arguments))
-        except ValidationError as error:
-            return _refused(tool, call.arguments, error)
+            try:
+                return PreparedCall(call, tool, tool.input.__pydantic_validator__.validate_json(call.arguments))
+            except ValidationError as error:
+                return _refused(tool, call.arguments, error)
         except Exception as error:  # of a validator that the tool's author wrote
             words = f"the arguments could not be checked ({words_of(error)}); the tool was not run."
             return ToolResult.refusal("tool_execution_error", words)
@@ -373,7 +374,7 @@ def _closed(node: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...])
         node = {**_undescribed(defs[name]), **beside}
         inside = (*inside, name)
     out = {key: value for key, value in node.items() if key not in ("title", "$defs", "properties", "items", "anyOf")}
-    if not {"type", "enum", "anyOf"} & node.keys():
+    if not {"type", "enum", "const", "anyOf"} & node.keys():
         raise ToolDefinitionError(f"{path}: may be anything; give it a type, since a tool takes only what it names")
     # subtle: to pydantic 1, 1.0 and true are one literal
     if not all(isinstance(value, str | None) for value in (*node.get("enum", ()), node.get("const"))):
@@ -382,7 +383,7 @@ def _closed(node: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...])
         if node.get("additionalProperties") is not False:
             raise ToolDefinitionError(f"{path}: an open object; name its fields in a model on labkit.ToolInput")
         out["properties"] = {
-            name: _closed(part, defs, f"{path}.{name}", inside) for name, part in node["properties"].items()
+            name: _closed(part, defs, f"{path}.{name}", inside) for name, part in node.get("properties", {}).items()
         }
     if node.get("type") == "array":
         if "items" not in node:

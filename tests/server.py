@@ -180,11 +180,13 @@ def bytes_server(data: bytes, *, drips: int = 0, pause: float = 0.05):
     """A server of one connection that reads the request and writes these bytes, `drips` of them one by one: its URL."""
     closing = threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(60)  # closing it would not wake who waits for a connection
 
     def serve() -> None:
         with contextlib.suppress(OSError):
             there, _ = listening.accept()
             with there:
+                there.settimeout(60)
                 there.recv(65_536)
                 for at in range(drips):
                     if closing.wait(pause):
@@ -192,11 +194,11 @@ def bytes_server(data: bytes, *, drips: int = 0, pause: float = 0.05):
                     there.sendall(data[at : at + 1])
                 there.sendall(data[drips:])
 
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
     finally:
         closing.set()
         listening.close()
-        thread.join()
+        thread.join(10)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit import TodoTracker, todos
+from labkit import AssistantMessage, SystemMessage, TodoTracker, ToolCall, ToolMessage, UserMessage, todos
 from labkit.classroom import exercises
 from labkit.classroom.exercises import check, hint, made, progress, solution, speak, stub_of, text_of
 from labkit.classroom.guard import guarded, put_back
@@ -228,6 +228,15 @@ def test_a_changed_package_is_put_back_and_named():
     true = TodoTracker.before_model
     assert guarded(patches).patched == ("todos.STALE_TOOL_ROUNDS", "TodoTracker.before_model")
     assert (todos.STALE_TOOL_ROUNDS, TodoTracker.before_model) == (3, true)
+
+
+@pytest.mark.parametrize("kind", [SystemMessage, UserMessage, AssistantMessage, ToolMessage, ToolCall])
+def test_what_a_class_inherits_is_put_back_too(kind):
+    """A method that a class of the package has from another one is put back like its own."""
+    before = repr(kind("a", "b") if kind in (ToolMessage, ToolCall) else kind("a"))
+    found = guarded(lambda: setattr(kind, "__repr__", lambda message: "patched"))
+    assert found.patched == (f"{kind.__name__}.__repr__",)
+    assert repr(kind("a", "b") if kind in (ToolMessage, ToolCall) else kind("a")) == before
 
 
 def test_a_package_changed_before_the_check_is_put_back(monkeypatch):

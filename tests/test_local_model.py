@@ -39,7 +39,7 @@ def test_a_model_that_nobody_scripted(folder):
             base_url=server.url,
             api_key=server.api_key,
             calls="json_schema",
-            timeout=240,
+            timeout=120,
             options={"temperature": 0, "max_tokens": 64},
             max_requests=2,
         )
@@ -64,7 +64,10 @@ def test_serve_prints_the_settings_and_stops_cleanly():
             assert line, process.stderr.read()
             said += line
         process.send_signal(signal.SIGTERM if os.name != "nt" else signal.CTRL_C_EVENT)
-        rest, errors = process.communicate(timeout=60)
+        try:
+            rest, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()  # or leaving the block would wait for it
     assert (process.returncode, rest, errors) == (0, "stopped\n", "")
     assert all(f"{name}=" in said for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"))
 

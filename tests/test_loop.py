@@ -183,6 +183,20 @@ def test_what_each_observer_leaves_is_kept_in_their_order():
     assert list(result.history)[3:5] == list(result.rounds[0].kept)
 
 
+@pytest.mark.parametrize("bare", [ToolMessage("c", "x"), SystemMessage("x"), UserMessage("x"), say("x")])
+def test_an_observer_that_forgets_the_brackets_is_told_so(bare):
+    """One message where a sequence of them is asked for raises, and nothing of it gets into the history."""
+
+    class Bare(Watcher):
+        def record_tool_round(self, names):
+            return bare
+
+    agent = runner(ScriptedModelClient([call("echo", text="a")]), observers=[Bare()])
+    with pytest.raises(TypeError):
+        agent.run("go")
+    assert [type(message) for message in agent.history] == [UserMessage, AssistantMessage, ToolMessage]
+
+
 def test_a_stop_hook_asks_for_one_more_round_without_a_new_run():
     """A Stop hook's message joins the history as the user's, once in a run, and begin_run is not told again."""
     watcher = Watcher()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Json, WithJsonSchema, create_model, with_config
 from pydantic.dataclasses import dataclass as checked_dataclass
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from labkit import (
@@ -480,6 +481,32 @@ def test_a_check_that_breaks_is_a_result_too(error):
     result = prepare('{"x":1}', tool(input=holding(Annotated[int, AfterValidator(check)])))
     text = f"the arguments could not be checked ({type(error).__name__}: broken); the tool was not run."
     assert result == ToolResult(f"Error [tool_execution_error]: {text}", "tool_execution_error")
+
+
+@pytest.mark.parametrize("kind", ["mine", "literal_error", "too_long", "less_than", "value_error", "missing"])
+def test_a_check_may_name_its_error_as_it_likes(kind):
+    """A name that pydantic uses too, without what pydantic puts beside it, is a result and never raises."""
+
+    def check(given):
+        raise PydanticCustomError(kind, "no")
+
+    result = prepare('{"x":1}', tool(input=holding(Annotated[int, AfterValidator(check)])))
+    assert result.error in ("invalid_arguments", "tool_execution_error")
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Annotated[Literal["a"], WithJsonSchema({"const": "a"})],
+        Annotated[
+            create_model("Empty", __base__=ToolInput), WithJsonSchema({"type": "object", "additionalProperties": False})
+        ],
+    ],
+    ids=["const", "object"],
+)
+def test_a_schema_of_ones_own_may_be_as_short_as_json_schema_allows(annotation):
+    """A const needs no type, and a closed object without fields no `properties`."""
+    assert tool(input=holding(annotation)).parameters["properties"]["x"]
 
 
 def test_a_tool_without_arguments_says_that_it_has_no_fields():

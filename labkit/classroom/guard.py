@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from inspect import getattr_static
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Literal
@@ -237,7 +238,7 @@ class _Part:
 
     def put_back(self) -> bool:
         """True if it had been changed."""
-        if vars(self.holder).get(self.name, self) is self.value:
+        if getattr_static(self.holder, self.name, self) is self.value:
             return False
         setattr(self.holder, self.name, self.value)
         return True
@@ -252,7 +253,8 @@ def _parts() -> Iterator[_Part]:
                 continue
             yield _Part(module, name, value)
             if isinstance(value, type) and value.__module__ == module.__name__:
-                for inner, part in list(vars(value).items()):
+                own = [base for base in reversed(value.__mro__) if base.__module__ == value.__module__]
+                for inner, part in {name: part for base in own for name, part in vars(base).items()}.items():
                     if isinstance(part, FunctionType | property | staticmethod | classmethod | str | int | tuple):
                         if inner.startswith("__") and not isinstance(part, FunctionType):
                             continue

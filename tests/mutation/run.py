@@ -1,6 +1,6 @@
 """Mutation testing of the core rooms: each small change to them must turn a test red, or be argued in reasons.toml.
 
-python tests/mutation/run.py                    all four rooms, some forty minutes on two cores
+python tests/mutation/run.py                    all four rooms, some thirty minutes on two cores
 python tests/mutation/run.py todos permissions  these rooms
 
 It works on a copy, with mutmut (`pip install -e ".[mutation]"`; not on Windows, where mutmut does not run). With
