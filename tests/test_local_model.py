@@ -58,13 +58,13 @@ def test_serve_prints_the_settings_and_stops_cleanly():
     """`labkit serve` names address, model and the three settings, and a signal to stop ends it with code 0."""
     command = [sys.executable, "-c", "from labkit.classroom.serve import serve; raise SystemExit(serve([]))"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
-        said = ""
-        while "json_schema" not in said:
-            line = process.stdout.readline()
-            assert line, process.stderr.read()
-            said += line
-        process.send_signal(signal.SIGTERM if os.name != "nt" else signal.CTRL_C_EVENT)
         try:
+            said = ""
+            while "json_schema" not in said:
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
+                said += line
+            process.send_signal(signal.SIGTERM if os.name != "nt" else signal.CTRL_C_EVENT)
             rest, errors = process.communicate(timeout=60)
         finally:
             process.kill()  # or leaving the block would wait for it

@@ -432,7 +432,7 @@ def visible(char):
 
 @given(st.lists(todo, max_size=50), st.data())
 def test_a_line_that_did_not_change_is_the_same_object(before, data):
-    """Snapshots share the lines that are in both: a list of fifty and its next differ in one object."""
+    """Snapshots share the lines that are in both."""
     after = data.draw(st.lists(st.sampled_from(before) | todo if before else todo, max_size=50))
     tracker, send = tracked()
     send({"todos": before})

@@ -162,20 +162,18 @@ def time_rounds(args: argparse.Namespace) -> None:
 # ---------------------------------------------------------------- start
 
 
-def process(command: list[str]) -> tuple[float, float, str, str]:
-    """Milliseconds of processor time and of wall time of one process, and what it printed."""
+def process(command: list[str]) -> tuple[float, str, str]:
+    """Milliseconds of processor time of one process, and what it printed on both ways out."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
-        began = time.perf_counter()
         child = subprocess.Popen(command, stdout=out, stderr=err, env=ENVIRONMENT, cwd=HERE)
         _, status, usage = os.wait4(child.pid, 0)
-        wall = time.perf_counter() - began
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
         printed, complained = out.read(), err.read()
     if child.returncode:
         raise RuntimeError((complained.strip().splitlines() or ["no message"])[-1][:200])
-    return (usage.ru_utime + usage.ru_stime) * 1e3, wall * 1e3, printed, complained
+    return (usage.ru_utime + usage.ru_stime) * 1e3, printed, complained
 
 
 def import_line(peer: Peer) -> str:
@@ -190,9 +188,8 @@ def modules(line: str, exe: str) -> int:
     """How many modules an import loads that a bare interpreter does not."""
 
     def loaded(code: str) -> set[str]:
-        return set(
-            re.findall(r"import time:\s+\d+ \|\s+\d+ \| +(\S+)", process([exe, "-X", "importtime", "-c", code])[3])
-        )
+        log = process([exe, "-X", "importtime", "-c", code])[2]
+        return set(re.findall(r"import time:\s+\d+ \|\s+\d+ \| +(\S+)", log))
 
     return len(loaded(line) - loaded("pass"))
 
@@ -238,7 +235,7 @@ def start(args: argparse.Namespace) -> None:
                     "cold": [exe, str(HERE / "cold.py"), peer.adapter, peer.variant, "W1", "1"],
                 }[what]
                 try:
-                    cpu, _, printed, _ = process(command)
+                    cpu, printed, _ = process(command)
                 except (RuntimeError, FileNotFoundError) as error:
                     failed[name] = str(error)
                     continue
