@@ -1,8 +1,5 @@
 """The stepper from its Python side: what each press does, what is shown, what readers without a kernel get."""
 
-import threading
-from datetime import datetime, timedelta
-
 import pytest
 
 pytest.importorskip("ipywidgets", reason="the stepper needs the `lab` extra: python lab.py")
@@ -243,29 +240,52 @@ def test_an_interrupt_goes_on_to_the_caller_and_leaves_the_stepper_usable(folder
     assert stepper.result.text == "done"
 
 
-def test_a_click_that_the_browser_sent_during_a_step_is_dropped(folder):
-    """A busy kernel reads the second click when the step is done; the browser's dates tell that it was sent before."""
-    entered = threading.Event()
+def from_the_page(widget, **data):
+    """A message as a page sends it."""
+    widget._handle_msg({"content": {"data": data}, "buffers": []})
 
-    def slow(request):
-        entered.wait(0.05)  # nobody sets it: the step takes this long
-        return read()
 
-    agent, model = agent_of(folder, slow, read(), say("done"))
+def click(button):
+    from_the_page(button, method="custom", content={"event": "click"})
+
+
+def test_a_click_made_before_the_page_had_the_latest_answer_is_dropped(folder):
+    """A busy kernel reads such a click when the step is done; a click in Python, which waits for its step, counts."""
+    agent, model = agent_of(folder, read(), KeyboardInterrupt, WRITE, read(), say("done"))
     stepper = Stepper.live(agent, "go")
-    began = datetime(2026, 1, 1)
 
-    def clicked(seconds):
-        date = began + timedelta(seconds=seconds)
-        content = {"data": {"method": "custom", "content": {"event": "click"}}}
-        stepper.next._handle_msg({"header": {"date": date}, "content": content, "buffers": []})
+    def seen():
+        from_the_page(stepper._seen, method="update", state={"value": stepper._answers.value}, buffer_paths=[])
 
-    clicked(0)
-    clicked(0.001)
-    clicked(0.02)
-    assert len(model.requests) == 1
-    clicked(3600)
-    assert len(model.requests) == 2
+    seen()
+    for _ in range(3):
+        click(stepper.next)
+    assert (stepper.at, len(model.requests)) == (0, 1)
+    seen()
+    with pytest.raises(KeyboardInterrupt):
+        click(stepper.next)
+    click(stepper.next)
+    assert (stepper.at, len(model.requests)) == (0, 2)
+    seen()
+    for button in (stepper.next, stepper.approve, stepper.deny):
+        click(button)
+    assert stepper.asking is not None
+    seen()
+    for button in (stepper.approve, stepper.deny, stepper.next):
+        click(button)
+    assert (stepper.at, len(model.requests)) == (1, 3)
+    stepper.next.click()
+    stepper.next.click()
+    assert stepper.result.text == "done"
+
+
+def test_clicks_count_where_a_page_tells_nothing_of_what_it_has(folder):
+    """A front end without links between widgets never says what it has seen; its buttons work all the same."""
+    agent, _ = agent_of(folder, read(), say("done"))
+    stepper = Stepper.live(agent, "go")
+    for _ in range(2):
+        click(stepper.next)
+    assert stepper.result.text == "done"
 
 
 def test_the_stored_form_is_complete(result):

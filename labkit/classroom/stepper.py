@@ -7,9 +7,7 @@ a browser. The text twin is the frames: a stepper's repr is their whole text.
 
 import html
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from typing import Any
 
 import ipywidgets as widgets
@@ -28,22 +26,21 @@ _LATEST = 10
 
 
 class _Button(widgets.Button):  # type: ignore[misc]
-    """A button that knows when the browser sent a click; None for a click from Python."""
+    """A button that knows a click in the browser from one in Python."""
 
-    sent: datetime | None = None
+    in_browser = False
 
     def _handle_msg(self, msg: Any) -> None:
-        date = msg.get("header", {}).get("date")
-        self.sent = date if isinstance(date, datetime) else None
+        self.in_browser = True
         try:
             super()._handle_msg(msg)
         finally:
-            self.sent = None
+            self.in_browser = False
 
 
-def _button(word: str, tooltip: str, act: Callable[[datetime | None], object]) -> Any:
+def _button(word: str, tooltip: str, act: Callable[[bool], object]) -> Any:
     made = _Button(description=word, tooltip=tooltip, layout=widgets.Layout(width="auto"))
-    made.on_click(lambda clicked: act(clicked.sent))
+    made.on_click(lambda clicked: act(clicked.in_browser))
     return made
 
 
@@ -65,7 +62,6 @@ class Stepper:
         self._framed = framed(self._each_round())
         self._frames = Frames(next(self._framed) for _ in range(len(self.rounds)))
         self._under_way = threading.Lock()
-        self._pressed: tuple[datetime, float] | None = None  # the latest click: when it was sent, the seconds it took
         self._build()
         self._show(0)
         self._draw()
@@ -132,14 +128,11 @@ class Stepper:
 
     # ---- a press ----
 
-    def _press(self, act: Callable[[], object], sent: datetime | None = None) -> None:
+    def _press(self, act: Callable[[], object], in_browser: bool = False) -> None:
         """Do one thing. A second press while it is under way, from a thread or from a double click, does nothing."""
-        if not self._under_way.acquire(blocking=False):
+        if (in_browser and self._unseen()) or not self._under_way.acquire(blocking=False):
             return
         try:
-            if self._came_meanwhile(sent):
-                return
-            began = time.monotonic()
             self.error = None
             try:
                 act()
@@ -149,21 +142,17 @@ class Stepper:
                     raise
             finally:
                 self._draw()
-                if sent is not None:
-                    self._pressed = sent, time.monotonic() - began
         finally:
             self._under_way.release()
 
-    def _came_meanwhile(self, sent: datetime | None) -> bool:
-        """Whether a click was made before the latest one was done.
+    def _unseen(self) -> bool:
+        """Whether the browser has yet to be told of the latest answer: a click was made before it then.
 
-        subtle: a busy kernel queues clicks, so the lock is free again when it comes to them. What the browser's clock
-        says of two clicks can be compared with how long the first took; the two clocks need not agree.
+        subtle: a busy kernel queues clicks, so the lock is free again when it comes to them. The page copies the number
+        of answers back as soon as it has it, and a kernel reads the copy in order with the clicks. 0 is a page that
+        copies nothing.
         """
-        if sent is None or self._pressed is None:
-            return False
-        before, took = self._pressed
-        return 0 <= (sent - before).total_seconds() < took
+        return self._seen.value not in (0, self._answers.value)
 
     def _forward(self) -> None:
         if self.at + 1 < len(self.rounds):
@@ -180,7 +169,10 @@ class Stepper:
         if self._run is None:
             return
         self.asking = None
-        event = self._run.send(answer)
+        try:
+            event = self._run.send(answer)
+        finally:
+            self._answers.value += 1
         if isinstance(event, Ask):
             self.asking = event
             self._show(len(self.rounds) - 1)
@@ -201,7 +193,7 @@ class Stepper:
 
     def _build(self) -> None:
         def button(word: str, tooltip: str, act: Callable[[], object]) -> Any:
-            return _button(word, tooltip, lambda sent: self._press(act, sent))
+            return _button(word, tooltip, lambda in_browser: self._press(act, in_browser))
 
         self.first = button("first", "Show the first round", lambda: self._show(0))
         self.back = button("back", "Show the round before", lambda: self._show(self.at - 1))
@@ -221,6 +213,8 @@ class Stepper:
         self.player.observe(self._name_play, "playing")
         for control in (self.slider, self.size, self.view):
             control.observe(self._moved, "value")
+        self._answers, self._seen = widgets.IntText(1), widgets.IntText(0)
+        widgets.jsdlink((self._answers, "value"), (self._seen, "value"))
         self.line = widgets.HTML()
         self.pane = widgets.HTML(layout=widgets.Layout(width="100%"))
         self.questions = widgets.HBox([self.approve, self.deny])
@@ -385,9 +379,9 @@ class SideBySide:
         self.box = widgets.VBox([_wrapping(self.first, self.back, self.next, self.last), row])
 
     def _for_all(self, word: str, act: Callable[[Stepper], object]) -> Any:
-        def press(sent: datetime | None) -> None:
+        def press(in_browser: bool) -> None:
             for one in self.steppers:
-                one._press(lambda one=one: act(one), sent)  # type: ignore[misc]
+                one._press(lambda one=one: act(one), in_browser)  # type: ignore[misc]
 
         return _button(f"{word}, all", f"Press {word} in each of them", press)
 

@@ -164,6 +164,30 @@ live"""
     shown.shows(frames[0])
 
 
+BUSY = """code => {
+    window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute({code}, false);
+}"""
+
+
+def test_clicks_that_waited_for_a_busy_kernel_are_one(open_notebook, setup, tmp_path):
+    """Clicks made before the answer to the first was on the page are one press, however late the kernel reads them."""
+    source, _ = setup
+    book = open_notebook("busy", [source, 'Stepper.live(agent(*[read] * 5, say("done")), "Read.")'])
+    shown = Shown(book.page)
+    expect(shown.status).to_contain_text("Press next")
+    for rounds in (1, 2):
+        free = tmp_path / f"free{rounds}"
+        book.page.evaluate(BUSY, f"while not Path({str(free)!r}).exists(): sleep(0.02)")
+        for _ in range(3):
+            shown.click("next")
+        free.write_text("", encoding="utf-8")
+        expect(shown.status).to_contain_text(f"Round {rounds} of {rounds}")
+        shown.click("first")  # a kernel takes messages in their order, so the clicks before this one are through
+        expect(shown.status).to_contain_text(f"Round 1 of {rounds}")
+        shown.click("last")
+        expect(shown.status).to_contain_text(f"Round {rounds} of {rounds}")
+
+
 def test_a_live_run_by_the_keyboard_alone(open_notebook, setup, tmp_path):
     """From next on, Tab, Enter and Space reach and work every control, and no press takes the focus away."""
     source, _ = setup
