@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError
 from pydantic_core import from_json
+from pydantic_core.core_schema import ErrorType
 
 from labkit.errors import ToolDefinitionError
 from labkit.messages import Effect, ToolCall, ToolResult, sendable
@@ -288,8 +289,16 @@ _BOUNDS = {
 
 
 def _wanted(fault: Any, schemas: list[dict[str, Any]]) -> str:
-    """What is allowed at the place of a fault, at the end of the way."""
-    kind, context, here = fault["type"], fault.get("ctx"), schemas[-1]
+    """What is allowed at the place of a fault, at the end of the way; of an error of the author's own, its words."""
+    try:
+        return _lab_words(fault, schemas)
+    except LookupError:  # the author named the kind, maybe as one of pydantic's but without what comes with that
+        return str(fault["msg"])[:200]
+
+
+def _lab_words(fault: Any, schemas: list[dict[str, Any]]) -> str:
+    """Our words for a fault that pydantic found. Raises LookupError for any other."""
+    kind, context, here = fault["type"], fault.get("ctx", {}), schemas[-1]
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":
@@ -315,7 +324,9 @@ def _wanted(fault: Any, schemas: list[dict[str, Any]]) -> str:
         return f"must be {words} {context[key]}"
     if kind in ("value_error", "assertion_error"):
         return str(context["error"])[:200]
-    return f"does not fit the schema ({kind})"
+    if kind in get_args(ErrorType):
+        return f"does not fit the schema ({kind})"
+    raise LookupError(kind)
 
 
 # ---- what is shown is what is enforced ----
