@@ -198,11 +198,12 @@ def _edited(text: str, old: str, new: str) -> str:
     usual = endings[-1] if endings else "\r\n" if "\r\n" in text else "\n"
     lines = new.split("\n")
     breaks = [*endings, *[usual] * len(lines)]
-    put = lines[0]
+    # a \r that stands alone stays alone, whatever comes to stand behind it
+    put = text[: found.start()] + lines[0]
     for line, end in zip(lines[1:], breaks, strict=False):
-        # a \r of the new text is a character by itself too
         put += ("\r\n" if put.endswith("\r") else end) + line
-    return text[: found.start()] + put + text[found.end() :]
+    rest = text[found.end() :]
+    return put + ("\r" if put.endswith("\r") and rest.startswith("\n") else "") + rest
 
 
 def _matches(workspace: Workspace, pattern: str) -> list[str]:
