@@ -81,7 +81,7 @@ class LocalServer:
 
 
 def _must_be_free(port: int) -> None:
-    """ModelError for a port that is taken: the engine would wait for it without a word."""
+    """ModelError for a port that is taken: the engine would put it down to the weights."""
     try:
         if not 0 <= port <= 65_535:
             raise OSError("it is no port")

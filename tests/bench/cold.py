@@ -1,4 +1,4 @@
-"""Start, import, build an agent, answer, exit: run.py times the whole process. Prints modules and peak size in KiB.
+"""Start, import, build an agent, answer, exit: run.py times the whole process. Prints the peak size in KiB.
 
 With TIMES, the same conversation that many times (for counting instructions).
 """
@@ -24,7 +24,7 @@ def main(name: str, variant: str, workload: str, rounds: str, times: str = "1") 
     assert built.outcome(raw).text == FINAL
     with open("/proc/self/status", encoding="utf-8") as status:
         peak = next(line.split()[1] for line in status if line.startswith("VmHWM:"))
-    print(len(sys.modules), peak)
+    print(peak)
 
 
 if __name__ == "__main__":

@@ -214,6 +214,7 @@ def version(peer: Peer) -> str:
     """What its requirements pin (for labkit, this project), and the version that is installed."""
     pinned = HERE / "requirements" / f"{peer.env}.txt"
     name = pinned.read_text(encoding="utf-8").split()[-1].partition("==")[0] if pinned.exists() else "agent-loop-lab"
+    name = "openai" if peer.adapter == "openai_sdk" else name  # it comes with openai-agents
     site = next((HOME / "venv" / peer.env / "lib").glob("python*/site-packages"), None)
     found = importlib.metadata.distributions(name=name, path=[str(site)] if site else sys.path)
     return f"{name} {next((one.version for one in found), '?')}"
@@ -242,15 +243,22 @@ def start(args: argparse.Namespace) -> None:
                 if turn:  # the first one fills caches
                     records[name][what].append(cpu)
                     if what == "cold":
-                        records[name]["cold_rss_mb"].append(int(printed.split()[1]) / 1024)
+                        records[name]["cold_rss_mb"].append(int(printed) / 1024)
+    for name, why in failed.items():
+        print(f"{name:30s} {why}")
+        del records[name]
+    for record in records.values():
+        record["import"] = [full - bare for full, bare in zip(record["import"], record.pop("bare"), strict=True)]
+    floor = records.get("b0", {})
     with open(args.out, "a", encoding="utf-8") as out:
         for name, record in records.items():
-            if name in failed:
-                print(f"{name:30s} {failed[name]}")
-                continue
             peer = PEERS[name]
-            row = {"kind": "start", "peer": name, "cold": record["cold"]}
-            row["import"] = [full - bare for full, bare in zip(record["import"], record["bare"], strict=True)]
+            row = {"kind": "start", "peer": name, "import": record["import"], "cold": record["cold"]}
+            row["to_b0"] = {
+                what: [a / b for a, b in zip(record[what], floor[what], strict=True)]
+                for what in ("import", "cold")
+                if floor
+            }
             row["modules"] = modules(import_line(peer), str(python(peer)))
             row["cold_rss_mb"] = statistics.median(record["cold_rss_mb"])
             row["dists"], row["size_mb"] = installed(peer)
@@ -404,13 +412,12 @@ def report(args: argparse.Namespace) -> None:
         print("\n**Start** (processor ms, median of turns: import above a bare interpreter; a process that answers)\n")
         print("| peer | import | to b0 | first answer | to b0 | modules | peak MB | packages | MB on disk |")
         print("| --- |" + " ---: |" * 8)
-        floor = started.get("b0")
         for name in PEERS:
             if name in started:
                 r = started[name]
                 line = f"| {name} |"
                 for what in ("import", "cold"):
-                    ratios = [own / its for own, its in zip(r[what], floor[what], strict=True)] if floor else []
+                    ratios = r["to_b0"].get(what)
                     line += f" {statistics.median(r[what]):.0f} |"
                     line += f" {statistics.median(ratios):.2f} |" if ratios else " – |"
                 size = ["–", "–"] if r["dists"] is None else [r["dists"], f"{r['size_mb']:.0f}"]

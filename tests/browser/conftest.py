@@ -88,7 +88,10 @@ def lab(browser, tmp_path_factory):
             yield books, f"http://127.0.0.1:{port}/lab/tree/{{}}?token={token}&reset"
         finally:
             server.terminate()
-            server.wait(30)
+            try:
+                server.wait(30)
+            finally:
+                server.kill()
 
 
 RUN_ALL = """async () => {

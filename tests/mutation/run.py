@@ -84,7 +84,12 @@ def main() -> None:
     rooms = args.rooms or list(ROOMS)
     if set(rooms) - set(ROOMS):
         parser.error(f"the rooms are {', '.join(ROOMS)}")
-    place = args.keep or Path(tempfile.mkdtemp(prefix="mutation"))
+    with tempfile.TemporaryDirectory(prefix="mutation") as scratch:
+        sys.exit(not all_argued(rooms, args.keep or Path(scratch)))
+
+
+def all_argued(rooms: list[str], place: Path) -> bool:
+    """Make and try the mutants of these rooms in a copy at this place; whether each that survives has its reason."""
     for name in ("labkit", "tests"):
         shutil.rmtree(place / name, ignore_errors=True)
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -115,9 +120,7 @@ def main() -> None:
     for room, before, after in sorted(argued - needed):
         print(f"\na reason that no mutant of {room} needs:\n- {before}\n+ {after}")
     print(f"\n{bare} survive without a reason, {len(needed)} with one; {len(argued - needed)} reasons are not needed")
-    if not args.keep:
-        shutil.rmtree(place)
-    sys.exit(bool(bare or argued - needed))
+    return not (bare or argued - needed)
 
 
 if __name__ == "__main__":
