@@ -120,6 +120,10 @@ class Notebook:
         self.page.wait_for_function("window.jupyterapp?.shell?.currentWidget?.sessionContext", timeout=60_000)
         self._to_its_end(RUN_ALL)
 
+    def save(self) -> None:
+        """The notebook to its file."""
+        self._to_its_end("() => window.jupyterapp.commands.execute('docmanager:save')")
+
     def restart_kernel(self) -> None:
         """A fresh kernel behind the same page."""
         self._to_its_end(RESTART)

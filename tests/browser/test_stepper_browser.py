@@ -188,6 +188,34 @@ def test_clicks_that_waited_for_a_busy_kernel_are_one(open_notebook, setup, tmp_
         expect(shown.status).to_contain_text(f"Round {rounds} of {rounds}")
 
 
+def test_a_page_loaded_anew_during_a_request_goes_on(open_notebook, setup, tmp_path):
+    """The answer that came while no page was there is shown by the next page, whose buttons work as before."""
+    source, _ = setup
+    wait = f"""\
+def slow(request):
+    Path({str(tmp_path)!r}, "asked").touch()
+    while not Path({str(tmp_path)!r}, "go").exists():
+        sleep(0.02)
+    return read
+
+Stepper.live(agent(slow, read, say("done")), "Read.")"""
+    book = open_notebook("anew", [source, wait])
+    shown = Shown(book.page)
+    expect(shown.status).to_contain_text("Press next")
+    book.save()
+    shown.click("next")
+    for _ in range(1000):
+        if (tmp_path / "asked").exists():
+            break
+        book.page.wait_for_timeout(10)
+    book.page.reload()
+    (tmp_path / "go").touch()
+    expect(shown.status).to_contain_text("Round 1 of 1")
+    shown.click("next")
+    expect(shown.status).to_contain_text("Round 2 of 2")
+    book.shot("loaded_anew")
+
+
 def test_a_live_run_by_the_keyboard_alone(open_notebook, setup, tmp_path):
     """From next on, Tab, Enter and Space reach and work every control, and no press takes the focus away."""
     source, _ = setup
