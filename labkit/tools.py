@@ -326,7 +326,7 @@ def _lab_words(fault: Any, schemas: list[dict[str, Any]]) -> str:
         return str(context["error"])[:200]
     if kind in get_args(ErrorType):
         return f"does not fit the schema ({kind})"
-    raise LookupError(kind)
+    raise LookupError
 
 
 # ---- what is shown is what is enforced ----

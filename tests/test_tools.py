@@ -494,9 +494,9 @@ def test_a_check_that_breaks_is_a_result_too(error):
     assert result == ToolResult(f"Error [tool_execution_error]: {text}", "tool_execution_error")
 
 
-def own_error(kind):
+def own_error(kind, context=None):
     def check(given):
-        raise PydanticCustomError(kind, "{what} is no good" + "!" * 300, {"what": "one"})
+        raise PydanticCustomError(kind, "one is no good" + "!" * 300, context)
 
     return check
 
@@ -505,9 +505,10 @@ OWN_WORDS = "one is no good" + "!" * 186
 
 
 @pytest.mark.parametrize("kind", ["mine", "literal_error", "too_long", "less_than", "value_error"])
-def test_a_checks_own_error_keeps_its_words(kind):
+@pytest.mark.parametrize("context", [None, {"what": "one"}])
+def test_a_checks_own_error_keeps_its_words(kind, context):
     """What the check of a field says is shown, up to 200 characters, under one of pydantic's names too."""
-    one = tool(input=holding(Annotated[int, AfterValidator(own_error(kind))]))
+    one = tool(input=holding(Annotated[int, AfterValidator(own_error(kind, context))]))
     assert faults('{"x":1}', one) == f"x: {OWN_WORDS}"
 
 
