@@ -249,34 +249,63 @@ def click(button):
     from_the_page(button, method="custom", content={"event": "click"})
 
 
+def seen(*buttons):
+    """What a page tells of the answers that it has."""
+    for button in buttons:
+        told = {"seen": button._answers.value}
+        from_the_page(button, method="update", state=told, buffer_paths=[])
+
+
 def test_a_click_made_before_the_page_had_the_latest_answer_is_dropped(folder):
     """A busy kernel reads such a click when the step is done; a click in Python, which waits for its step, counts."""
     agent, model = agent_of(folder, read(), KeyboardInterrupt, WRITE, read(), say("done"))
     stepper = Stepper.live(agent, "go")
-
-    def seen():
-        from_the_page(stepper._seen, method="update", state={"value": stepper._answers.value}, buffer_paths=[])
-
-    seen()
+    buttons = (stepper.next, stepper.approve, stepper.deny)
+    seen(*buttons)
     for _ in range(3):
         click(stepper.next)
     assert (stepper.at, len(model.requests)) == (0, 1)
-    seen()
+    seen(*buttons)
     with pytest.raises(KeyboardInterrupt):
         click(stepper.next)
     click(stepper.next)
     assert (stepper.at, len(model.requests)) == (0, 2)
-    seen()
-    for button in (stepper.next, stepper.approve, stepper.deny):
+    seen(*buttons)
+    for button in buttons:
         click(button)
     assert stepper.asking is not None
-    seen()
+    seen(*buttons)
     for button in (stepper.approve, stepper.deny, stepper.next):
         click(button)
     assert (stepper.at, len(model.requests)) == (1, 3)
     stepper.next.click()
     stepper.next.click()
     assert stepper.result.text == "done"
+
+
+def test_a_click_for_all_counts_once_the_page_has_the_answers_of_all(folder):
+    """'next, all' drives live runs one request each for each click that was made on what is shown."""
+    agents = [agent_of(folder, read(), read(), say("done")) for _ in range(2)]
+    both = side_by_side(*[Stepper.live(agent, "go") for agent, _ in agents])
+    for count in (1, 2):
+        seen(both.next)
+        for _ in range(3):
+            click(both.next)
+        assert [len(model.requests) for _, model in agents] == [count, count]
+
+
+def test_clicks_on_a_replay_all_count(result):
+    """Nothing is waited for in a replay, so clicks come as fast as they like."""
+    stepper = Stepper(result)
+    seen(stepper.next)
+    for _ in range(3):
+        click(stepper.next)
+    assert stepper.at == 3
+    many = side_by_side(stepper)
+    seen(many.back)
+    click(many.back)
+    click(many.back)
+    assert stepper.at == 1
 
 
 def test_clicks_count_where_a_page_tells_nothing_of_what_it_has(folder):

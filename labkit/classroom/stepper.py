@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ipywidgets as widgets
+from traitlets import Int
 
 from labkit.frames import Frame, Frames, cut, framed
 from labkit.loop import AgentRunner, Round, RunResult
@@ -26,22 +27,24 @@ _LATEST = 10
 
 
 class _Button(widgets.Button):  # type: ignore[misc]
-    """A button that knows a click in the browser from one in Python."""
+    """A button that drops a click made before the page had the latest answer.
 
-    in_browser = False
+    subtle: a busy kernel queues clicks and comes to them when it is free again. So the page copies the number of
+    answers into `seen` as soon as it has it. Each button has its own copy, for only the messages of one widget are sure
+    to be read in their order: two may be read by two threads, and an echo can change which. 0: the page copies nothing.
+    """
 
-    def _handle_msg(self, msg: Any) -> None:
-        self.in_browser = True
-        try:
-            super()._handle_msg(msg)
-        finally:
-            self.in_browser = False
+    seen = Int(0).tag(sync=True, echo_update=False)
 
+    def __init__(self, word: str, tooltip: str, act: Callable[[], object], answers: widgets.IntText) -> None:
+        super().__init__(description=word, tooltip=tooltip, layout=widgets.Layout(width="auto"))
+        self.on_click(lambda _: act())
+        self._answers = answers
+        widgets.jsdlink((answers, "value"), (self, "seen"))
 
-def _button(word: str, tooltip: str, act: Callable[[bool], object]) -> Any:
-    made = _Button(description=word, tooltip=tooltip, layout=widgets.Layout(width="auto"))
-    made.on_click(lambda clicked: act(clicked.in_browser))
-    return made
+    def _handle_button_msg(self, widget: Any, content: Any, buffers: Any) -> None:
+        if self.seen in (0, self._answers.value):
+            super()._handle_button_msg(widget, content, buffers)
 
 
 class Stepper:
@@ -128,9 +131,9 @@ class Stepper:
 
     # ---- a press ----
 
-    def _press(self, act: Callable[[], object], in_browser: bool = False) -> None:
+    def _press(self, act: Callable[[], object]) -> None:
         """Do one thing. A second press while it is under way, from a thread or from a double click, does nothing."""
-        if (in_browser and self._unseen()) or not self._under_way.acquire(blocking=False):
+        if not self._under_way.acquire(blocking=False):
             return
         try:
             self.error = None
@@ -144,15 +147,6 @@ class Stepper:
                 self._draw()
         finally:
             self._under_way.release()
-
-    def _unseen(self) -> bool:
-        """Whether the browser has yet to be told of the latest answer: a click was made before it then.
-
-        subtle: a busy kernel queues clicks, so the lock is free again when it comes to them. The page copies the number
-        of answers back as soon as it has it, and a kernel reads the copy in order with the clicks. 0 is a page that
-        copies nothing.
-        """
-        return self._seen.value not in (0, self._answers.value)
 
     def _forward(self) -> None:
         if self.at + 1 < len(self.rounds):
@@ -192,8 +186,10 @@ class Stepper:
     # ---- the widgets ----
 
     def _build(self) -> None:
-        def button(word: str, tooltip: str, act: Callable[[], object]) -> Any:
-            return _button(word, tooltip, lambda in_browser: self._press(act, in_browser))
+        self._answers = widgets.IntText(1)
+
+        def button(word: str, tooltip: str, act: Callable[[], object]) -> _Button:
+            return _Button(word, tooltip, lambda: self._press(act), self._answers)
 
         self.first = button("first", "Show the first round", lambda: self._show(0))
         self.back = button("back", "Show the round before", lambda: self._show(self.at - 1))
@@ -213,8 +209,6 @@ class Stepper:
         self.player.observe(self._name_play, "playing")
         for control in (self.slider, self.size, self.view):
             control.observe(self._moved, "value")
-        self._answers, self._seen = widgets.IntText(1), widgets.IntText(0)
-        widgets.jsdlink((self._answers, "value"), (self._seen, "value"))
         self.line = widgets.HTML()
         self.pane = widgets.HTML(layout=widgets.Layout(width="100%"))
         self.questions = widgets.HBox([self.approve, self.deny])
@@ -369,6 +363,7 @@ class SideBySide:
 
     def __init__(self, steppers: tuple[Stepper, ...]) -> None:
         self.steppers = steppers
+        self._answers = widgets.IntText(1)
         self.first = self._for_all("first", lambda one: one._show(0))
         self.back = self._for_all("back", lambda one: one._show(one.at - 1))
         self.next = self._for_all("next", lambda one: one._forward())
@@ -378,12 +373,17 @@ class SideBySide:
         row = _wrapping(*[one.box for one in steppers])
         self.box = widgets.VBox([_wrapping(self.first, self.back, self.next, self.last), row])
 
-    def _for_all(self, word: str, act: Callable[[Stepper], object]) -> Any:
-        def press(in_browser: bool) -> None:
-            for one in self.steppers:
-                one._press(lambda one=one: act(one), in_browser)  # type: ignore[misc]
+    def _for_all(self, word: str, act: Callable[[Stepper], object]) -> _Button:
+        def press() -> None:
+            before = [one._answers.value for one in self.steppers]
+            try:
+                for one in self.steppers:
+                    one._press(lambda one=one: act(one))  # type: ignore[misc]
+            finally:
+                if before != [one._answers.value for one in self.steppers]:
+                    self._answers.value += 1
 
-        return _button(f"{word}, all", f"Press {word} in each of them", press)
+        return _Button(f"{word}, all", f"Press {word} in each of them", press, self._answers)
 
     def __repr__(self) -> str:
         return "\n\n".join(f"== {one.title} ==\n{one!r}" for one in self.steppers)
