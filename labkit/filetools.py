@@ -299,7 +299,7 @@ def _run(command: str, folder: Path, seconds: int) -> ToolResult:
     finally:
         _end_group(process)
         process.wait()
-    reader.join(1)
+    reader.join(3)
     output = bytes(kept).decode("utf-8", "replace")
     if dropped[0]:
         output += f"\n[cut: {dropped[0]} more bytes are not shown]"

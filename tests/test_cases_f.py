@@ -4,6 +4,8 @@ import importlib
 import os
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 from helpers import Lab, assert_paired, read
@@ -143,13 +145,16 @@ def test_f3_the_total_time_is_stated_and_held(stream):
             assert len(server.bodies) <= 1
 
 
-def test_f3_retries_share_the_one_time_bound():
+def test_f3_retries_share_the_one_time_bound(monkeypatch):
     """A server that always says to come back soon is asked no longer than the time stated, however many retries."""
-    busy = Raw("", 429, headers={"Retry-After": "0.1"})
+    slept = []
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(slept), sleep=slept.append)
+    monkeypatch.setattr("labkit.clients.openai.time", clock)
+    busy = Raw("", 429, headers={"Retry-After": "100"})
     with ModelServer([busy] * 100) as server:
         with pytest.raises(ModelError, match="429"):
-            server.client(timeout=0.35, retries=99).complete(Lab(".", [say("x")]).model.requests[0])
-        assert len(server.bodies) <= 4
+            server.client(timeout=350, retries=99).complete(Lab(".", [say("x")]).model.requests[0])
+        assert (len(server.bodies), slept) == (4, [100, 100, 100])
 
 
 @STREAM

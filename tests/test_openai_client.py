@@ -329,11 +329,12 @@ def test_an_error_names_address_cause_and_what_to_do(answer, words, stream):
 
 def test_nobody_listens():
     """An address where nobody answers gives one sentence that names it and says to start the server."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
         port = taken.getsockname()[1]
-    client = OpenAIModelClient(model="m", base_url=f"http://u:secret-pw@127.0.0.1:{port}/v1", api_key=KEY)
-    with pytest.raises(ModelError, match=rf"127.0.0.1:{port}/v1.*no connection.*Start the server") as caught:
-        client.complete(QUESTION)
+        client = OpenAIModelClient(model="m", base_url=f"http://u:secret-pw@127.0.0.1:{port}/v1", api_key=KEY)
+        with pytest.raises(ModelError, match=rf"127.0.0.1:{port}/v1.*no connection.*Start the server") as caught:
+            client.complete(QUESTION)
     assert "secret-pw" not in str(caught.value)
 
 
@@ -391,7 +392,7 @@ def test_a_wait_beyond_the_time_is_not_begun():
     """A Retry-After that would end behind the time bound ends the request at once."""
     with ModelServer([Raw("", 429, headers={"Retry-After": "3600"}), say("hi")]) as server:
         with pytest.raises(ModelError, match="429"):
-            server.client(timeout=5).complete(QUESTION)
+            server.client(timeout=60).complete(QUESTION)
         assert len(server.bodies) == 1
 
 
@@ -529,6 +530,6 @@ def test_a_proxy_is_used_for_the_rest(monkeypatch):
             monkeypatch.setenv(name, server.url.removesuffix("/v1"))
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
-        client = OpenAIModelClient(model="m", base_url="http://model.test/v1", api_key=KEY, timeout=5)
+        client = OpenAIModelClient(model="m", base_url="http://model.test/v1", api_key=KEY, timeout=60)
         assert client.complete(QUESTION).content == "hi"
         assert server.headers[0]["Host"] == "model.test"

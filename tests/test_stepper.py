@@ -292,6 +292,23 @@ def test_a_click_for_all_counts_once_the_page_has_the_answers_of_all(folder):
         for _ in range(3):
             click(both.next)
         assert [len(model.requests) for _, model in agents] == [count, count]
+    seen(both.next, both.steppers[0].next)
+    click(both.steppers[0].next)
+    click(both.next)
+    assert [len(model.requests) for _, model in agents] == [3, 2]
+
+
+def test_a_page_that_missed_an_answer_is_told_again(folder, monkeypatch):
+    """An interrupt between counting an answer and telling the page of it costs a click, not the stepper."""
+    agent, model = agent_of(folder, read(), read(), say("done"))
+    stepper = Stepper.live(agent, "go")
+    seen(stepper.next)
+    click(stepper.next)
+    told = []
+    monkeypatch.setattr(type(stepper._answers), "send_state", lambda self, key=None: told.append((self, key)))
+    click(stepper.next)
+    assert told == [(stepper._answers, "value")]
+    assert len(model.requests) == 1
 
 
 def test_clicks_on_a_replay_all_count(result):

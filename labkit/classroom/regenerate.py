@@ -83,6 +83,9 @@ def execute(book: Any, folder: Path) -> None:
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
         timeout=CELL_SECONDS,
+        # Outputs that come late are waited for, and missing ones an error: else nbclient goes on without them.
+        iopub_timeout=CELL_SECONDS,
+        raise_on_iopub_timeout=True,
     ).execute()
 
 

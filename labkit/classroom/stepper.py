@@ -45,6 +45,8 @@ class _Button(widgets.Button):  # type: ignore[misc]
     def _handle_button_msg(self, widget: Any, content: Any, buffers: Any) -> None:
         if self.seen in (0, self._answers.value):
             super()._handle_button_msg(widget, content, buffers)
+        else:  # told again, should an interrupt have come between counting an answer and telling of it
+            self._answers.send_state("value")
 
 
 class Stepper:
@@ -364,6 +366,8 @@ class SideBySide:
     def __init__(self, steppers: tuple[Stepper, ...]) -> None:
         self.steppers = steppers
         self._answers = widgets.IntText(1)
+        for one in steppers:
+            one._answers.observe(self._count, "value")
         self.first = self._for_all("first", lambda one: one._show(0))
         self.back = self._for_all("back", lambda one: one._show(one.at - 1))
         self.next = self._for_all("next", lambda one: one._forward())
@@ -375,15 +379,13 @@ class SideBySide:
 
     def _for_all(self, word: str, act: Callable[[Stepper], object]) -> _Button:
         def press() -> None:
-            before = [one._answers.value for one in self.steppers]
-            try:
-                for one in self.steppers:
-                    one._press(lambda one=one: act(one))  # type: ignore[misc]
-            finally:
-                if before != [one._answers.value for one in self.steppers]:
-                    self._answers.value += 1
+            for one in self.steppers:
+                one._press(lambda one=one: act(one))  # type: ignore[misc]
 
         return _Button(f"{word}, all", f"Press {word} in each of them", press, self._answers)
+
+    def _count(self, _: Any) -> None:
+        self._answers.value += 1
 
     def __repr__(self) -> str:
         return "\n\n".join(f"== {one.title} ==\n{one!r}" for one in self.steppers)

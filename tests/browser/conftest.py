@@ -89,7 +89,7 @@ def lab(browser, tmp_path_factory):
         finally:
             server.terminate()
             try:
-                server.wait(30)
+                server.wait(60)
             finally:
                 server.kill()
 
@@ -160,7 +160,7 @@ def open_notebook(lab, browser, request):
             kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
             nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
         page = browser.new_page(viewport={"width": width, "height": 1000})
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(90_000)
         book = Notebook(page, ARTIFACTS)
         opened.append((name, book))
         page.goto(address.format(path.name))
