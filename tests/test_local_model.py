@@ -73,6 +73,13 @@ def test_serve_prints_the_settings_and_stops_cleanly():
 
 
 @_local
+def test_a_server_stops_however_soon():
+    """Stopping right after the start comes to its end; the engine alone would wait for ever now and then."""
+    code = "from labkit.clients.local import LocalServer\nfor _ in range(5): LocalServer().stop()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@_local
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF" + b"x" * 4096])
 def test_a_file_that_is_no_model(tmp_path, content):
     """Weights that are none give one sentence with the file's name."""

@@ -58,7 +58,7 @@ def _serve(server: LocalServer) -> None:
             print(f"{word} {name}={quote}{value}{quote}")
         print("\nIts tools are called by a grammar: labkit run --calls json_schema --prompt ...", flush=True)
         while True:
-            time.sleep(3600)
+            time.sleep(0.5)  # not longer, since a signal that comes just before a sleep does not end it
     except KeyboardInterrupt:
         pass
     finally:

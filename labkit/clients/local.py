@@ -7,6 +7,7 @@ file, or any GGUF file of your own. The engine is imported when a server starts,
 import importlib.metadata
 import os
 import socket
+from http.client import HTTPConnection, HTTPException
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ class LocalServer:
         except RuntimeError as error:
             raise ModelError(f"{weights.name} cannot be served ({error}): is it a GGUF file of a chat model?") from None
         self.url: str = self._server.listening_address + "/v1"
+        _wait_for(self._server.listening_address)
 
     def __enter__(self) -> "LocalServer":
         return self
@@ -78,6 +80,21 @@ class LocalServer:
     def stop(self) -> None:
         """Stop serving. Once more does nothing."""
         self._server = None
+
+
+def _wait_for(address: str) -> None:
+    """Until the engine works on what it is asked.
+
+    subtle: to stop it before that is to wait for ever. The state of its slots is told by the part that works.
+    """
+    connection = HTTPConnection(address.removeprefix("http://"), timeout=60)
+    try:
+        connection.request("GET", "/slots")
+        connection.getresponse().read()
+    except (OSError, HTTPException) as error:
+        raise ModelError(f"the engine at {address} gives no answer ({error}); start it again") from None
+    finally:
+        connection.close()
 
 
 def _must_be_free(port: int) -> None:
