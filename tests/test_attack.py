@@ -316,12 +316,14 @@ def test_a_race_that_never_rests(tool, world):
     racer = threading.Thread(target=swap)
     racer.start()
     try:
-        results = [world.use(tool, **arguments) for _ in range(400)]
+        results = []
+        while len(results) < 400 or (swaps[0] < 20 and racer.is_alive()):  # how often it swaps is up to the machine
+            results.append(world.use(tool, **arguments))
     finally:
         stop.set()
         racer.join()
         sys.setswitchinterval(before)
-    assert swaps[0] > 10
+    assert swaps[0] >= 20, "the racer ended early"
     assert not [result.content for result in results if CANARY in result.content or HIDDEN in result.content]
     assert not list(world.inside.rglob("*.tmp"))
     world.check()

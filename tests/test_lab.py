@@ -32,7 +32,7 @@ class Counted(lab.Environment):
     """An environment whose slow parts only count, and fail if told to."""
 
     fails = False
-    seconds = 0.0
+    until: threading.Event | None = None
 
     def __init__(self, root: Path) -> None:
         super().__init__(str(root))
@@ -46,7 +46,7 @@ class Counted(lab.Environment):
 
     def install(self) -> None:
         self.calls.append("install")
-        time.sleep(self.seconds)
+        assert self.until is None or self.until.wait(60)
         if self.fails:
             raise lab.Failure("no network")
 
@@ -259,18 +259,27 @@ def test_again_makes_a_good_one_anew(whole: Counted) -> None:
     assert whole.calls == ["make", "install"]
 
 
-def test_two_starts_at_once_set_up_once(checkout: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_two_starts_at_once_set_up_once(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second start says that it waits, and then finds the work done."""
+    said: list[str] = []
+    told = threading.Event()
+
+    def hear(line: str, **_: object) -> None:
+        said.append(line)
+        if "waiting" in line:
+            told.set()
+
+    monkeypatch.setattr(lab, "print", hear, raising=False)
     starts = [Counted(checkout), Counted(checkout)]
     for one in starts:
-        one.seconds = 0.5
+        one.until = told  # the first is not done before the second has said it
     threads = [threading.Thread(target=one.ready) for one in starts]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert starts[0].calls + starts[1].calls == ["make", "install"]
-    assert capfd.readouterr().out.count("waiting") == 1
+    assert sum("waiting" in line for line in said) == 1
 
 
 def test_an_environment_of_somebody_else_is_left_alone(checkout: Path) -> None:
